@@ -187,7 +187,7 @@ class simulation {
     auto list = json::array();
     std::vector<std::pair<std::uint64_t, std::string>> entries;
     const auto add = [&](json o, std::uint64_t bytes, std::string text) {
-      list.push_back(std::move(o));
+      if (out_.json()) return list.push_back(std::move(o));
       entries.emplace_back(bytes, std::move(text));
     };
     const double all = std::max(seconds_of(world_.now()), 1e-12);

@@ -69,18 +69,20 @@ void sim_report::delivered(const envelope& e) {
 
 void sim_report::life(sim::world::life_change what, std::uint32_t node, role_id role, time_point now) {
   const auto who = role == no_role ? s_.job->plan.nodes[node].name : s_.job->plan[role].name;
-  if (what == sim::world::life_change::crashed) return void(crashes_.push_back({who, now, step_, {}, {}, {}}));
-  for (auto c = crashes_.rbegin(); c != crashes_.rend(); ++c) {
-    if (c->who != who) continue;
-    (what == sim::world::life_change::restarted ? c->back : c->reported) = now;
+  if (what == sim::world::life_change::crashed) {
+    last_of_[who] = crashes_.size();
+    crashes_.push_back({who, now, step_, {}, {}, {}});
     return;
   }
+  const auto last = last_of_.find(who);
+  if (last == last_of_.end()) return;
+  auto& c = crashes_[last->second];
+  (what == sim::world::life_change::restarted ? c.back : c.reported) = now;
 }
 
 void sim_report::step(std::uint64_t done, time_point now) {
   step_ = done;
-  for (auto& c : crashes_)
-    if (c.goes_on == time_point{}) c.goes_on = now;
+  for (; before_step_ < crashes_.size(); ++before_step_) crashes_[before_step_].goes_on = now;
 }
 
 std::string sim_report::models_text() const {
@@ -195,16 +197,19 @@ std::string sim_report::exchange_advice(std::uint32_t node) const {
 void sim_report::consider_links(sim_bottleneck& b, const sim::world& w, double steps, double all) const {
   const auto& links = w.wires().links();
   const auto nodes = s_.job->plan.nodes.size();
-  for (std::uint32_t i = 0; i < links.size(); ++i) {
-    const double busy = seconds_of(links[i].busy) / all;
-    if (busy <= b.busy) continue;
-    const bool of_node = i < 2 * nodes;
-    b = {of_node ? sim_bottleneck::kind::link : sim_bottleneck::kind::uplink, w.wires().name_of(i), busy, {}, {}};
-    if (busy < enough_to_limit) continue;
-    b.why = of_node ? why_busy(i / 2, i % 2 == 1, links[i].messages, steps)
-                    : "it carries " + bytes_text(static_cast<double>(links[i].bytes) / steps) + " between racks a step";
-    b.advice = of_node ? std::string() : "use [train.exchange] reducer = \"hierarchical\", which adds in the racks first";
-  }
+  const auto busiest = std::max_element(links.begin(), links.end(), [](const auto& x, const auto& y) { return x.busy < y.busy; });
+  if (busiest == links.end() || seconds_of(busiest->busy) / all <= b.busy) return;
+  const auto i = static_cast<std::uint32_t>(busiest - links.begin());
+  const bool of_node = i < 2 * nodes;
+  b = {of_node ? sim_bottleneck::kind::link : sim_bottleneck::kind::uplink,
+       w.wires().name_of(i),
+       seconds_of(busiest->busy) / all,
+       {},
+       {}};
+  if (b.busy < enough_to_limit) return;
+  b.why = of_node ? why_busy(i / 2, i % 2 == 1, busiest->messages, steps)
+                  : "it carries " + bytes_text(static_cast<double>(busiest->bytes) / steps) + " between racks a step";
+  b.advice = of_node ? std::string() : "use [train.exchange] reducer = \"hierarchical\", which adds in the racks first";
 }
 
 void sim_report::consider_cores(sim_bottleneck& b, double all) const {

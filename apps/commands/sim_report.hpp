@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,8 @@ class sim_report {
   std::vector<double> role_busy_, node_busy_;  // seconds of tasks
   std::vector<std::uint64_t> pushes_;          // messages of kind push that a role received
   std::vector<crash> crashes_;
+  std::map<std::string, std::size_t> last_of_;  // by `who`: its last entry in crashes_
+  std::size_t before_step_ = 0;                 // the first entry of crashes_ after which no step was complete yet
   std::uint64_t step_ = 0;
 };
 

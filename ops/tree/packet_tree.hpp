@@ -17,6 +17,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <utility>
 #include <vector>
@@ -105,13 +106,14 @@ class packet_tree {
   bool has(tree_node n) const { return seen(normal(n, packets_)); }
 
  private:
-  // Returns true if the node is present or part of a node that has been joined.
+  // Returns true if the node is present or part of a node that has been joined. Held nodes do not
+  // overlap, so only the neighbours of `n` can.
   bool seen(tree_node n) const {
-    for (const auto& [k, v] : held_)
-      if (k.first <= n.first && n.first < k.first + k.span) return true;
-    for (const auto& [k, v] : held_)
-      if (n.first <= k.first && k.first < n.first + n.span) return true;
-    return false;
+    const auto next = held_.upper_bound(tree_node{n.first, ~0u});
+    if (next != held_.end() && next->first.first < n.first + n.span) return true;
+    if (next == held_.begin()) return false;
+    const auto& before = std::prev(next)->first;
+    return n.first < before.first + before.span;
   }
 
   std::uint32_t packets_;

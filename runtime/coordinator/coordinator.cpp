@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "ops/schedule.hpp"
@@ -167,12 +168,13 @@ double coordinator::base_lr_of(std::uint64_t step) const {
 
 void coordinator::take_step_time(const header& h, const step_time& t, effects& out) {
   const auto& plan = *config_.plan;
-  const auto worker = std::find(plan.workers.begin(), plan.workers.end(), h.src) - plan.workers.begin();
   if (!plan.balances) return drop(drop_reason::unexpected);
   if (!boundary_.lockstep()) return;  // workers that have switched to such a mode go on reporting
-  if (worker >= std::ssize(plan.ranges)) return drop(drop_reason::misaddressed);
+  if (index_of(h.src) >= plan.roles.size() || plan[h.src].kind != role_kind::worker) return drop(drop_reason::misaddressed);
+  const auto worker = plan[h.src].worker;
+  if (worker >= plan.ranges.size()) return drop(drop_reason::misaddressed);
   if (h.step >= ledger_.max_granted() || !std::isfinite(t.seconds) || t.seconds < 0) return drop(drop_reason::malformed);
-  if (!tuner_.take(static_cast<std::uint32_t>(worker), h.step, t.seconds)) return drop(drop_reason::repeated);
+  if (!tuner_.take(worker, h.step, t.seconds)) return drop(drop_reason::repeated);
   const auto shares = tuner_.proposal();
   if (!shares) return;
   out.event(completed(), balance_event{*shares});
@@ -299,20 +301,36 @@ void coordinator::grant_steps(std::uint64_t until, effects& out) {
     for (const auto& d : dealer_.deal()) send_work_unit(d.worker, d.what, out);
     return;
   }
-  for (std::uint32_t w = 0; w < ledger_.workers(); ++w) {
-    const auto ahead = (boundary_.lockstep() ? completed() : ledger_.done(w)) + config_.window;
+  // A worker's grant depends on these and, out of lockstep, on the steps that it has done.
+  const bool lockstep = boundary_.lockstep();
+  const grants_basis basis{until, lockstep, lockstep ? completed() : 0};
+  const bool all = std::exchange(grants_basis_, basis) != basis;
+  auto workers = ledger_.take_risen();
+  if (all)
+    workers = every_worker();
+  else if (lockstep)
+    workers.clear();
+  for (auto w : workers) {
+    const auto ahead = (lockstep ? completed() : ledger_.done(w)) + config_.window;
     if (!ledger_.grant(w, std::min(ahead, until))) continue;
     out.send({to(config_.plan->loaders[w]), grant{ledger_.granted(w)}});
   }
-  tell_boundary(until, out);
+  tell_boundary(until, std::move(workers), out);
+}
+
+std::vector<std::uint32_t> coordinator::every_worker() const {
+  std::vector<std::uint32_t> all(ledger_.workers());
+  std::iota(all.begin(), all.end(), 0u);
+  return all;
 }
 
 // Notifies the workers of modes with mode_facts::rests where steps end for now. If the first worker
 // to finish ends the job, the last step is not announced: a worker that rests sends its weights
-// away, and they must not be in flight at the end.
-void coordinator::tell_boundary(std::uint64_t until, effects& out) {
+// away, and they must not be in flight at the end. `workers`: those whose grants may have changed.
+void coordinator::tell_boundary(std::uint64_t until, std::vector<std::uint32_t> workers, effects& out) {
   if (!boundary_.mode().rests || (config_.any_worker_ends && until == config_.last_step)) return;
-  for (std::uint32_t w = 0; w < ledger_.workers(); ++w) {
+  if (notices_.take_forgot()) workers = every_worker();
+  for (auto w : workers) {
     const auto n = notices_.due(w, ledger_.granted(w), until);
     if (!n) continue;
     auto h = to(config_.plan->workers[w]);

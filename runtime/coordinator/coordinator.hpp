@@ -148,7 +148,8 @@ class coordinator final : public role {
   void send_work_unit(std::uint32_t worker, const work_unit& p, effects& out) const;
   void advance(effects& out);
   void grant_steps(std::uint64_t until, effects& out);
-  void tell_boundary(std::uint64_t until, effects& out);
+  void tell_boundary(std::uint64_t until, std::vector<std::uint32_t> workers, effects& out);
+  std::vector<std::uint32_t> every_worker() const;  // with a loader
   boundary::facts standing() const;
   std::uint64_t completed() const { return ledger_.completed(); }
   // Finished steps: in lockstep the complete ones, otherwise the mean over the workers.
@@ -216,6 +217,14 @@ class coordinator final : public role {
   void send_restored(std::vector<restored_block> list, effects& out) const;
   void end(effects& out);
 
+  // What the grants of all workers depend on.
+  struct grants_basis {
+    std::uint64_t until = 0;
+    bool lockstep = false;
+    std::uint64_t completed = 0;  // in lockstep
+    bool operator==(const grants_basis&) const = default;
+  };
+
   struct moments {
     time_point begun{}, last_step{}, last_checkpoint{}, now{};
     recent_rate rate;
@@ -229,6 +238,7 @@ class coordinator final : public role {
   evaluation_round evaluation_;
   std::optional<verdict> of_weights_;  // of a round with the weights that one with their average follows
   boundary boundary_;
+  grants_basis grants_basis_;  // at the last grants
   rest_notices notices_;
   staleness_count staleness_;
   skipped_steps skipped_;

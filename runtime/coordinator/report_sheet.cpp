@@ -8,7 +8,16 @@ namespace troupe {
 
 report_sheet::report_sheet(std::uint32_t packets, std::uint32_t stages, const std::vector<packet_range>& ranges)
     : packets_(packets), stages_(stages), missing_(packets * stages) {
-  for (const auto& r : ranges) shares_.push_back({r, r.count * stages});
+  for (const auto& r : ranges) {
+    for (auto p = r.first; p < r.first + r.count && p < packets; ++p)
+      packets_[p].owner = static_cast<std::uint32_t>(shares_.size());
+    shares_.push_back({r, r.count * stages});
+  }
+}
+
+std::optional<std::uint32_t> report_sheet::owner_of(std::uint32_t packet) const {
+  if (packet >= packets_.size() || packets_[packet].owner == nobody) return std::nullopt;
+  return packets_[packet].owner;
 }
 
 bool report_sheet::take(std::uint32_t packet, std::uint32_t first_layer, report r) {
@@ -23,8 +32,7 @@ bool report_sheet::take(std::uint32_t packet, std::uint32_t first_layer, report 
 void report_sheet::no_longer_missing(std::uint32_t packet, std::uint32_t reports) {
   invariant(missing_ >= reports, "a sheet lacks at least the reports that are taken from it");
   missing_ -= reports;
-  for (auto& s : shares_)
-    if (s.range.has(packet)) s.missing -= reports;
+  if (const auto worker = owner_of(packet)) shares_[*worker].missing -= reports;
 }
 
 void report_sheet::give_up_worker(std::uint32_t worker) {

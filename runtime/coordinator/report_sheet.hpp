@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,8 +23,8 @@ using scalars = std::vector<std::pair<std::string, double>>;
 
 class report_sheet {
  public:
-  // A packet is complete with `stages` reports. `ranges`: each worker's packets; empty for an
-  // evaluation round, whose packets have no owner.
+  // A packet is complete with `stages` reports. `ranges`: each worker's packets, which no other
+  // worker has; empty for an evaluation round, whose packets have no owner.
   report_sheet(std::uint32_t packets, std::uint32_t stages, const std::vector<packet_range>& ranges = {});
 
   // Takes a report of `packet` from the stage whose first layer is `first_layer`. Returns false if
@@ -39,15 +40,19 @@ class report_sheet {
   // Returns the same sheet without reports.
   report_sheet emptied() const;
   bool complete_of(std::uint32_t worker) const { return shares_[worker].missing == 0; }
+  // The worker that owns the packet; null: none.
+  std::optional<std::uint32_t> owner_of(std::uint32_t packet) const;
 
   // By layer, in the graph's order: the mean over the examples, summed in packet order. Layers
   // without reports are left out.
   scalars means(const model_graph& g) const;
 
  private:
+  static constexpr std::uint32_t nobody = ~0u;
   struct of_packet {
-    std::vector<std::pair<std::uint32_t, report>> by_stage;  // first layer of the stage that reported
+    std::vector<std::pair<std::uint32_t, report>> by_stage = {};  // first layer of the stage that reported
     bool given_up = false;
+    std::uint32_t owner = nobody;
   };
   struct share {
     packet_range range;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -24,13 +25,23 @@ class rest_notices {
     return notice{++notices_, until};
   }
   // The worker was restarted.
-  void forget(std::uint32_t worker) { notified_[worker] = 0; }
+  void forget(std::uint32_t worker) {
+    notified_[worker] = 0;
+    forgot_ = true;
+  }
   // A new mode begins, in which no worker has been notified.
-  void forget_all() { notified_.assign(notified_.size(), 0); }
+  void forget_all() {
+    notified_.assign(notified_.size(), 0);
+    forgot_ = true;
+  }
+  // Returns true if a notice was forgotten since the last call: then due() may differ for workers
+  // whose grants have not changed.
+  bool take_forgot() { return std::exchange(forgot_, false); }
 
  private:
   std::vector<std::uint64_t> notified_;  // by worker: the announced boundary; 0: none
   std::uint64_t notices_ = 0;
+  bool forgot_ = true;
 };
 
 }  // namespace troupe

@@ -13,43 +13,39 @@ step_ledger::step_ledger(const job_plan& plan, std::uint32_t stages, std::uint64
       stages_(stages),
       completed_(first),
       entries_(plan.ranges.size(), entry{first, first, first}),
-      lives_(plan.workers.size(), 0) {}
+      lives_(plan.workers.size(), 0),
+      max_granted_(entries_.empty() ? 0 : first),
+      max_done_(max_granted_),
+      sum_done_(first * entries_.size()) {}
 
 bool step_ledger::grant(std::uint32_t worker, std::uint64_t until) {
   if (until <= entries_[worker].granted) return false;
   entries_[worker].granted = until;
+  max_granted_ = std::max(max_granted_, until);
   return true;
-}
-
-std::uint64_t step_ledger::max_granted() const {
-  std::uint64_t most = 0;
-  for (const auto& r : entries_) most = std::max(most, r.granted);
-  return most;
-}
-
-std::uint64_t step_ledger::max_done() const {
-  std::uint64_t most = 0;
-  for (const auto& r : entries_) most = std::max(most, r.done);
-  return most;
-}
-
-std::uint64_t step_ledger::mean_done() const {
-  std::uint64_t sum = 0;
-  for (const auto& r : entries_) sum += r.done;
-  return sum / entries_.size();
 }
 
 report_sheet& step_ledger::sheet(std::uint64_t step) {
   const auto at = sheets_.find(step);
   if (at != sheets_.end()) return at->second;
   auto& s = sheets_.emplace(step, report_sheet(packets_, stages_, ranges_)).first->second;
-  for (std::uint32_t w = 0; w < entries_.size(); ++w)
+  for (std::uint32_t w = 0; w < entries_.size(); ++w) {
     if (step < entries_[w].joined_at) s.give_up_worker(w);
+    if (s.complete_of(w)) note_change(w);
+  }
   return s;
 }
 
 bool step_ledger::take(std::uint64_t step, std::uint32_t packet, std::uint32_t first_layer, report r) {
-  return wants(step) && sheet(step).take(packet, first_layer, std::move(r));
+  if (!wants(step)) return false;
+  auto& s = sheet(step);
+  if (!s.take(packet, first_layer, std::move(r))) return false;
+  if (const auto worker = s.owner_of(packet)) note_change(*worker);
+  return true;
+}
+
+void step_ledger::note_change(std::uint32_t worker) {
+  if (!std::exchange(entries_[worker].changed, true)) changed_.push_back(worker);
 }
 
 std::vector<step_ledger::complete_step> step_ledger::take_complete() {
@@ -60,11 +56,30 @@ std::vector<step_ledger::complete_step> step_ledger::take_complete() {
     ++completed_;
   }
   invariant(completed_ <= max_granted(), "only granted steps are complete");
-  for (std::uint32_t w = 0; w < entries_.size(); ++w) {
-    auto& done = entries_[w].done;
-    done = std::max(done, completed_);
-    for (auto at = sheets_.find(done); at != sheets_.end() && at->second.complete_of(w); at = sheets_.find(done)) ++done;
+  if (!list.empty())
+    for (std::uint32_t w = 0; w < entries_.size(); ++w) count_done(w);
+  for (auto w : std::exchange(changed_, {})) {
+    entries_[w].changed = false;
+    count_done(w);
   }
+  return list;
+}
+
+void step_ledger::count_done(std::uint32_t worker) {
+  auto& e = entries_[worker];
+  auto done = std::max(e.done, completed_);
+  for (auto at = sheets_.find(done); at != sheets_.end() && at->second.complete_of(worker); at = sheets_.find(done)) ++done;
+  if (done == e.done) return;
+  sum_done_ += done - e.done;
+  max_done_ = std::max(max_done_, done);
+  e.done = done;
+  if (!std::exchange(e.risen, true)) risen_.push_back(worker);
+}
+
+std::vector<std::uint32_t> step_ledger::take_risen() {
+  auto list = std::exchange(risen_, {});
+  for (auto w : list) entries_[w].risen = false;
+  std::sort(list.begin(), list.end());
   return list;
 }
 
@@ -81,6 +96,7 @@ bool step_ledger::meet(std::uint32_t worker, std::uint32_t incarnation) {
 
 void step_ledger::give_up_before(std::uint32_t worker, std::uint64_t step) {
   entries_[worker].joined_at = std::max(entries_[worker].joined_at, step);
+  note_change(worker);
   for (auto& [s, of] : sheets_)
     if (s < step) of.give_up_worker(worker);
 }
@@ -88,7 +104,10 @@ void step_ledger::give_up_before(std::uint32_t worker, std::uint64_t step) {
 void step_ledger::give_up_packets(const std::function<bool(std::uint64_t step, std::uint32_t packet)>& which) {
   for (auto& [step, of] : sheets_)
     for (std::uint32_t p = 0; p < of.packets(); ++p)
-      if (which(step, p)) of.give_up_packet(p);
+      if (which(step, p)) {
+        of.give_up_packet(p);
+        if (const auto worker = of.owner_of(p)) note_change(*worker);
+      }
 }
 
 void step_ledger::open_below(std::uint64_t step) {

@@ -32,16 +32,18 @@ class step_ledger {
   // Returns true if this raises the worker's grant.
   bool grant(std::uint32_t worker, std::uint64_t until);
   std::uint64_t granted(std::uint32_t worker) const { return entries_[worker].granted; }
-  std::uint64_t max_granted() const;
+  std::uint64_t max_granted() const { return max_granted_; }
 
   // --- progress
   // All steps below this one are complete.
   std::uint64_t completed() const { return completed_; }
   // All packets of this worker are complete in steps below this one.
   std::uint64_t done(std::uint32_t worker) const { return entries_[worker].done; }
-  std::uint64_t max_done() const;
+  std::uint64_t max_done() const { return max_done_; }
   std::uint64_t least_done(const std::function<bool(std::uint32_t worker)>& of) const;  // of the workers in `of`; ~0: none
-  std::uint64_t mean_done() const;
+  std::uint64_t mean_done() const { return sum_done_ / entries_.size(); }
+  // Returns the workers whose done() has risen since the last call, in order.
+  std::vector<std::uint32_t> take_risen();
 
   // --- reports
   bool wants(std::uint64_t step) const { return step >= completed_ && step < max_granted(); }
@@ -65,9 +67,12 @@ class step_ledger {
  private:
   struct entry {
     std::uint64_t granted = 0, done = 0;
-    std::uint64_t joined_at = 0;  // reports of earlier steps are not awaited
+    std::uint64_t joined_at = 0;          // reports of earlier steps are not awaited
+    bool changed = false, risen = false;  // is in changed_, risen_
   };
   report_sheet& sheet(std::uint64_t step);
+  void note_change(std::uint32_t worker);
+  void count_done(std::uint32_t worker);
 
   std::vector<packet_range> ranges_;
   std::uint32_t packets_, stages_;
@@ -75,6 +80,10 @@ class step_ledger {
   std::vector<entry> entries_;        // by worker
   std::vector<std::uint32_t> lives_;  // by worker, including workers that host placed layers: the incarnation that has joined
   std::map<std::uint64_t, report_sheet> sheets_;
+  // A report costs the same whatever the number of workers: sums and maxima of the entries, workers
+  // whose reports have changed since the last take_complete(), and workers for take_risen().
+  std::uint64_t max_granted_ = 0, max_done_ = 0, sum_done_ = 0;
+  std::vector<std::uint32_t> changed_, risen_;
 };
 
 }  // namespace troupe

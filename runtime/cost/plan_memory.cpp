@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "ops/tree/packet_tree.hpp"
 #include "runtime/cost/packet_memory.hpp"
@@ -10,10 +12,24 @@
 namespace troupe {
 namespace {
 
+using block_list = std::vector<const param_block*>;
+
+// The blocks of a plan by what their holders need. Otherwise every worker and shard would look at
+// every block: with a shard on every node, nodes x nodes.
+struct block_index {
+  std::map<std::uint32_t, block_list> of_shard;  // by index of the shard in its server group
+  std::map<std::uint32_t, block_list> of_taker;  // by worker; blocks that only some workers take
+  // Bytes of blocks that all workers take: of all, of those with a codec, and, by server group and
+  // node, of whole parameters with a shard there.
+  double dealt = 0, coded = 0;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, double> whole_on;
+};
+
 struct plan_view {
   const job_plan& plan;
   const model_graph& graph;
   const job_spec& job;
+  block_index blocks = {};
 };
 
 double block_bytes(const plan_view& v, const param_block& b) { return bytes_of(b.count, v.job.parameter_type()); }
@@ -22,6 +38,28 @@ double bytes_of_examples(const plan_view& v) {
   return bytes_of(g.data.count(), g.data_type(v.job.type())) + bytes_of(g.label.count(), g.label_type(v.job.type()));
 }
 bool cut(const plan_view& v, const param_block& b) { return b.count != v.graph.params[b.param].spec.dims.count(); }
+
+void index_blocks(plan_view& v) {
+  const auto& p = v.plan;
+  auto& all = v.blocks;
+  for (const auto& b : p.blocks) {
+    const auto index = p[b.shard].index;
+    all.of_shard[index].push_back(&b);
+    for (auto w : b.takers) all.of_taker[w].push_back(&b);
+    if (!b.takers.empty()) continue;
+    const auto bytes = block_bytes(v, b);
+    all.dealt += bytes;
+    if (v.graph.params[b.param].codec) all.coded += bytes;
+    for (std::uint32_t g = 0; g < p.server_groups && !cut(v, b); ++g) all.whole_on[{g, p[p.shard_of(b, g)].node}] += bytes;
+  }
+}
+
+template <class Key>
+const block_list& blocks_at(const std::map<Key, block_list>& list, Key key) {
+  static const block_list none;
+  const auto at = list.find(key);
+  return at == list.end() ? none : at->second;
+}
 
 void hold_loaded(const plan_view& v, const role_plan& r, role_memory& m) {
   m.activations = bytes_of_examples(v) * (r.tester ? 1 : v.plan.in_flight() + r.slots);
@@ -43,21 +81,25 @@ void hold_sums(const plan_view& v, const role_plan& r, role_memory& m) {
   const auto& p = v.plan;
   const auto packets = std::max(1u, r.packets.count);
   const auto sums = std::min(packets, static_cast<std::uint32_t>(std::bit_width(packets - 1)) + p.sub_solvers);
-  for (const auto& b : p.blocks) {
-    if (!p.takes(r.worker, b)) continue;
-    m.gradients += block_bytes(v, b) * sums;
-    if (v.graph.params[b.param].codec)
-      m.gradients += block_bytes(v, b) * static_cast<double>(cover(r.packets.first, r.packets.count, p.packets).size());
-    const bool away = p[p.shard_of(b, p.group_of(r.worker).server_group)].node != r.node;
-    if (away || (cut(v, b) && b.takers.empty())) m.parameters += block_bytes(v, b);  // received, or assembled
+  const auto sent = static_cast<double>(cover(r.packets.first, r.packets.count, p.packets).size());
+  const auto group = p.group_of(r.worker).server_group;
+  if (r.worker < p.ranges.size()) {
+    m.gradients += v.blocks.dealt * sums + v.blocks.coded * sent;
+    const auto here = v.blocks.whole_on.find({group, r.node});
+    m.parameters += v.blocks.dealt - (here == v.blocks.whole_on.end() ? 0 : here->second);  // received, or assembled
+  }
+  for (const auto* b : blocks_at(v.blocks.of_taker, r.worker)) {
+    m.gradients += block_bytes(v, *b) * sums;
+    if (v.graph.params[b->param].codec) m.gradients += block_bytes(v, *b) * sent;
+    if (p[p.shard_of(*b, group)].node != r.node) m.parameters += block_bytes(v, *b);
   }
 }
 
 // New weights are computed in the gradient's memory, unless that is larger than the block or has
 // other readers.
 void hold_blocks(const plan_view& v, const role_plan& r, role_memory& m) {
-  for (const auto& b : v.plan.blocks) {
-    if (v.plan.shard_of(b, r.group) != r.id) continue;
+  for (const auto* at : blocks_at(v.blocks.of_shard, r.index)) {
+    const auto& b = *at;
     const auto bytes = block_bytes(v, b);
     m.parameters += bytes;
     const bool trains = v.graph.params[b.param].spec.trainable;
@@ -72,8 +114,8 @@ void hold_blocks(const plan_view& v, const role_plan& r, role_memory& m) {
 
 // The versions that the shard holds, with the rule's states.
 void hold_copies(const plan_view& v, const role_plan& r, role_memory& m) {
-  for (const auto& b : v.plan.blocks) {
-    if (b.shard != r.original) continue;
+  for (const auto* at : blocks_at(v.blocks.of_shard, v.plan[r.original].index)) {
+    const auto& b = *at;
     m.parameters += 2 * block_bytes(v, b);
     if (v.graph.params[b.param].spec.trainable) m.states += 2 * v.plan.rule_states * block_bytes(v, b);
   }
@@ -147,7 +189,8 @@ class estimate {
 }  // namespace
 
 plan_memory memory_of(const job_plan& p, const model_graph& g, const job_spec& job) {
-  const plan_view v{p, g, job};
+  plan_view v{p, g, job};
+  index_blocks(v);
   return estimate(v).make();
 }
 

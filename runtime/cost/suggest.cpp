@@ -4,6 +4,8 @@
 #include <limits>
 #include <optional>
 
+#include "runtime/cost/plan_traffic.hpp"
+
 namespace troupe {
 namespace {
 
@@ -76,10 +78,10 @@ class search {
     ++plans_;
     const auto plan = make_plan(job_, g_, nodes_, options_);
     if (!plan) return std::nullopt;
-    const auto costs = cost_of(*plan, g_, job_);
+    const auto traffic = bytes_by_node(*plan, g_, job_);
     suggestion::cost out;
-    for (const auto* side : {&costs.bytes_per_step, &costs.received})
-      for (const auto& [node, bytes] : *side) out.bytes = std::max(out.bytes, bytes);
+    for (const auto* side : {&traffic.sent, &traffic.received})
+      for (const auto bytes : *side) out.bytes = std::max(out.bytes, bytes);
     std::vector<double> work(nodes_.size(), 0);
     for (const auto& r : plan->roles)
       if (r.trains())

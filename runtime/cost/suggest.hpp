@@ -5,7 +5,7 @@
 // overlap.
 //
 // A local search from "all by batch": it changes one layer, or that and all later ones, as long as
-// the estimate decreases. Each candidate is a real plan, priced by cost_of(), so the suggestion
+// the estimate decreases. Each candidate is a real plan, priced as by cost_of(), so the suggestion
 // costs what `troupe plan` prints for it. It need not be the optimum. Pure.
 #pragma once
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ops/tree/packet_tree.hpp"
+#include "runtime/cost/plan_traffic.hpp"
 #include "runtime/job/job_mode.hpp"
 #include "runtime/job/options_of_plan.hpp"
 
@@ -11,33 +11,13 @@ namespace {
 
 constexpr double as_cheap = 0.95;  // a less simple reducer must cost less than this fraction of the simpler one
 
-// Counts the messages between nodes, by node.
-class message_count {
- public:
-  explicit message_count(const job_plan& p) : p_(p), of_(p.nodes.size()) {}
-  void add(role_id from, role_id to, double n) {
-    const auto a = p_[from].node, b = p_[to].node;
-    if (a == b) return;
-    of_[a] += n, of_[b] += n;
-  }
-  double most() const { return of_.empty() ? 0 : *std::max_element(of_.begin(), of_.end()); }
+double most_of(const std::vector<double>& list) { return list.empty() ? 0 : *std::max_element(list.begin(), list.end()); }
 
- private:
-  const job_plan& p_;
-  std::vector<double> of_;
-};
-
+// Messages of the busiest node, sent and received.
 double messages_of(const job_plan& p) {
-  message_count count(p);
-  for (const auto& b : p.blocks) {
-    for (std::uint32_t w = 0; w < p.workers.size(); ++w) {
-      if (!p.takes(w, b)) continue;
-      const auto range = p.range_of(w);
-      count.add(p.workers[w], p.push_to(w, b), 1.0 + static_cast<double>(cover(range.first, range.count, p.packets).size()));
-    }
-    for (auto r : p.reducers) count.add(r, p.above(r, b), 1.0 + p.sums_up(r));
-  }
-  return count.most();
+  auto all = messages_by_node(p);
+  for (std::size_t n = 0; n < all.sent.size(); ++n) all.sent[n] += all.received[n];
+  return most_of(all.sent);
 }
 
 std::uint32_t hops_of(const job_plan& p) {
@@ -55,11 +35,8 @@ std::uint32_t hops_of(const job_plan& p) {
 }  // namespace
 
 exchange_cost cost_of_exchange(const job_plan& p, const model_graph& g, const job_spec& spec) {
-  const auto costs = cost_of(p, g, spec);
-  exchange_cost c{0, messages_of(p), hops_of(p)};
-  for (const auto* side : {&costs.bytes_per_step, &costs.received})
-    for (const auto& [node, bytes] : *side) c.bytes = std::max(c.bytes, bytes);
-  return c;
+  const auto bytes = bytes_by_node(p, g, spec);
+  return {std::max(most_of(bytes.sent), most_of(bytes.received)), messages_of(p), hops_of(p)};
 }
 
 std::vector<priced_reducer> priced_reducers(const prepared_job& j, const std::vector<node_spec>& nodes) {

@@ -107,15 +107,22 @@ std::unique_ptr<role> make_data_server(const job_ptr& j, role_id r, std::uint32_
   return std::make_unique<data_server>(std::move(c));
 }
 
+// The same stage on every worker. Only stages that exchange messages with each other get this list,
+// because all lists together grow with the square of the number of workers.
+std::vector<role_id> peers_of(const job_plan& p, const role_plan& me) {
+  std::vector<role_id> peers;
+  for (const auto& stages : p.stages)
+    for (auto s : stages)
+      if (p[s].layers == me.layers) peers.push_back(s);
+  return peers;
+}
+
 std::unique_ptr<role> make_stage(const job_ptr& j, role_id r, std::uint32_t incarnation) {
   const auto& me = j->plan[r];
   stage_config c;
   c.job = j->id;
   c.self = r;
   c.worker = me.tester ? j->plan.tester : j->plan.workers[me.worker];
-  for (const auto& stages : j->plan.stages)
-    for (auto s : stages)
-      if (j->plan[s].layers == me.layers) c.peers.push_back(s);
   c.graph = graph_of(j);
   c.plan = plan_of(j);
   c.slots = me.tester ? 1 : me.slots;
@@ -128,7 +135,9 @@ std::unique_ptr<role> make_stage(const job_ptr& j, role_id r, std::uint32_t inca
   c.incarnation = incarnation;
   if (me.layers.size() == 1) {
     const auto& l = j->graph.layers[me.layers[0]];
-    if (const auto* own = j->all->stages.find(l.type)) return own->make(std::move(c));
+    const auto* own = j->all->stages.find(l.type);
+    if (own || l.maths->joint()) c.peers = peers_of(j->plan, me);
+    if (own) return own->make(std::move(c));
     if (l.maths->joint() && !me.tester) return std::make_unique<joint_stage>(std::move(c));
   }
   const auto gathers = [&](std::uint32_t l) { return j->graph.layers[l].gather; };

@@ -7,8 +7,9 @@
 namespace troupe {
 namespace {
 
-bool same(const header& a, const header& b) {
-  return a.src == b.src && a.step == b.step && a.packet == b.packet && a.phase == b.phase && a.version == b.version;
+// Of a worker, not of the tester.
+bool is_loader(const job_plan& p, role_id r) {
+  return index_of(r) < p.roles.size() && p[r].kind == role_kind::loader && !p[r].tester;
 }
 
 }  // namespace
@@ -21,6 +22,7 @@ void data_server::on(const envelope& e, time_point, effects& out) {
     if (i == reading_.end()) return drop(drop_reason::unrequested);
     const auto done = std::move(i->second);
     reading_.erase(i);
+    open_.erase(key_of(done->h));
     out.send({answer_to(done->h), examples{done->data, done->label}});
   } else if (std::holds_alternative<start>(e.body)) {
     for (auto l : config_.plan->loaders) {
@@ -31,7 +33,7 @@ void data_server::on(const envelope& e, time_point, effects& out) {
       out.send({h, start{}});
     }
   } else if (std::holds_alternative<halt>(e.body)) {
-    queue_.clear();
+    for (const auto& h : std::exchange(queue_, {})) open_.erase(key_of(h));
     out.stop();
     return;
   } else {
@@ -41,8 +43,7 @@ void data_server::on(const envelope& e, time_point, effects& out) {
 }
 
 void data_server::take(const header& request, effects& out) {
-  const auto& loaders = config_.plan->loaders;
-  if (std::find(loaders.begin(), loaders.end(), request.src) == loaders.end()) return drop(drop_reason::misaddressed);
+  if (!is_loader(*config_.plan, request.src)) return drop(drop_reason::misaddressed);
   const bool train = request.phase == static_cast<std::uint8_t>(phase::train);
   const auto packets = train ? config_.plan->packets : eval_packets(config_.read.eval->examples(), config_.read.eval_examples);
   if (request.packet >= packets) return drop(drop_reason::malformed);
@@ -51,10 +52,7 @@ void data_server::take(const header& request, effects& out) {
     out.send({answer_to(request), examples_seed{order_of(0).seed_of(request.step)}});
     return;
   }
-  const auto again = [&](const header& h) { return same(h, request); };
-  const auto being_read = [&](const auto& r) { return again(r.second->h); };
-  if (std::any_of(reading_.begin(), reading_.end(), being_read) || std::any_of(queue_.begin(), queue_.end(), again))
-    return drop(drop_reason::repeated);
+  if (!open_.insert(key_of(request)).second) return drop(drop_reason::repeated);
   queue_.push_back(request);
 }
 

@@ -18,6 +18,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
+#include <tuple>
 #include <vector>
 
 #include "runtime/loader/reading.hpp"
@@ -41,6 +43,9 @@ class data_server final : public role {
   role_status status() const override;
 
  private:
+  // What tells two requests apart.
+  using request_key = std::tuple<role_id, std::uint64_t, std::uint32_t, std::uint8_t, std::uint64_t>;
+  static request_key key_of(const header& h) { return {h.src, h.step, h.packet, h.phase, h.version}; }
   void take(const header& request, effects& out);
   void read_next(effects& out);
   header answer_to(const header& request) const;
@@ -51,6 +56,7 @@ class data_server final : public role {
   std::vector<std::shared_ptr<sampler>> orders_;  // by worker; a single entry if all are equal
   std::deque<header> queue_;
   std::map<std::uint64_t, std::shared_ptr<reading>> reading_;  // by slot
+  std::set<request_key> open_;                                 // requests in queue_ and reading_
   std::uint64_t latest_ = 0;
 };
 

@@ -4,16 +4,30 @@
 
 namespace troupe {
 
+namespace {
+
+// By packet: the first stage that trains this layer with it.
+std::vector<role_id> stages_by_packet(const job_plan& p, std::uint32_t layer) {
+  std::vector<role_id> stages(p.packets, no_role);
+  for (const auto& r : p.roles) {
+    if (!r.trains() || std::find(r.layers.begin(), r.layers.end(), layer) == r.layers.end()) continue;
+    const auto end = std::min<std::uint64_t>(std::uint64_t{r.packets.first} + r.packets.count, p.packets);
+    for (std::uint64_t k = r.packets.first; k < end; ++k)
+      if (stages[k] == no_role) stages[k] = r.id;
+  }
+  return stages;
+}
+
+}  // namespace
+
 std::vector<carried_piece> carried_pieces(const model_graph& g, const job_plan& p) {
   std::vector<carried_piece> list;
   for (const auto& l : g.layers) {
     if (l.carries.empty()) continue;
+    const auto stages = stages_by_packet(p, l.index);
     for (std::uint32_t k = 0; k < p.packets; ++k) {
-      const auto at = std::find_if(p.roles.begin(), p.roles.end(), [&](const role_plan& r) {
-        return r.trains() && r.packets.has(k) && std::find(r.layers.begin(), r.layers.end(), l.index) != r.layers.end();
-      });
       const auto block = static_cast<std::uint32_t>(p.blocks.size() + list.size());
-      list.push_back({block, l.index, k, at == p.roles.end() ? no_role : at->id});
+      list.push_back({block, l.index, k, stages[k]});
     }
   }
   return list;

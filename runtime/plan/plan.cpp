@@ -98,23 +98,18 @@ std::vector<role_id> job_plan::weights_to(const param_block& b, const worker_gro
   if (!list.empty()) return list;
   for (auto w = g.first; w < g.first + g.count; ++w)
     if (push_via.empty() || push_via[w] == no_role) list.push_back(workers[w]);
-  for (auto r : reducers)
-    if (above(r, b) == b.shard && (*this)[r].worker >= g.first && (*this)[r].worker < g.first + g.count) list.push_back(r);
+  if (reducers_of.empty()) return list;
+  const auto workers_listed = static_cast<std::ptrdiff_t>(list.size());
+  for (auto w = g.first; w < g.first + g.count; ++w)
+    for (auto r : reducers_of[w])
+      if (above(r, b) == b.shard) list.push_back(r);
+  std::sort(list.begin() + workers_listed, list.end());  // in the order of `reducers`
   return list;
 }
 
 std::string job_plan::place_of(const role_plan& r) const {
   const auto& n = nodes[r.node];
   return different_devices(n.devices).size() > 1 ? n.name + "/" + n.devices[r.device] : n.name;
-}
-
-std::vector<role_id> job_plan::below(role_id reducer) const {
-  std::vector<role_id> list;
-  for (std::uint32_t w = 0; w < push_via.size(); ++w)
-    if (push_via[w] == reducer) list.push_back(workers[w]);
-  for (auto r : reducers)
-    if ((*this)[r].above == reducer) list.push_back(r);
-  return list;
 }
 
 std::vector<role_id> job_plan::below(role_id reducer, const param_block& b) const {

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,7 @@ struct role_plan {
   std::uint32_t index = 0;                               // shard: index in its server group
   std::uint32_t group = 0;                               // shard: index of its server group
   role_id above = no_role;                               // reducer: the reducer that receives its sums; none: the shards
+  std::vector<role_id> below;                            // reducer: workers and reducers whose sums it receives, in packet order
   bool across = false;                                   // reducer: adds sums in the memory of any device of its node
   role_id original = no_role;                            // replica: the shard whose blocks it copies
   bool tester = false;                                   // loader, stage: belongs to the tester, not to a worker
@@ -117,6 +119,7 @@ struct job_plan {
   std::vector<role_id> replicas;  // of shards; those of one shard in the order of its chain
   std::vector<role_id> reducers;  // roles that the job's reducer adds between workers and shards (plan/reducer_descriptor.hpp)
   std::vector<role_id> push_via;  // by worker: the reducer that receives its sums; empty, or no_role: the shards
+  std::vector<std::vector<role_id>> reducers_of;  // by worker: the reducers named after it; empty: there are no reducers
   bool ring = false;  // reducers form a ring: sums of a block pass from each to the next, up to the one on the node of its shard
   std::vector<worker_group> groups;
   std::uint32_t server_groups = 1, servers_per_group = 1;
@@ -174,8 +177,8 @@ struct job_plan {
       if ((*this)[r].original == shard) list.push_back(r);
     return list;
   }
-  std::vector<role_id> below(role_id reducer) const;  // workers and reducers whose sums it receives, in packet order
-  std::vector<role_id> below(role_id reducer, const param_block& b) const;  // likewise, for this block
+  const std::vector<role_id>& below(role_id reducer) const { return (*this)[reducer].below; }
+  std::vector<role_id> below(role_id reducer, const param_block& b) const;  // those whose sums of this block it receives
   packet_range covered(role_id reducer) const;   // packets of all workers at and below it; in a ring: all
   std::uint32_t sums_up(role_id reducer) const;  // number of sums that it sends per block and step
 
@@ -187,6 +190,11 @@ struct job_plan {
     return std::min(worker / groups[0].count, static_cast<std::uint32_t>(groups.size() - 1));
   }
   const worker_group& group_of(std::uint32_t worker) const { return groups[group_index(worker)]; }
+  // The worker groups that a server group serves: all of them, or one.
+  std::span<const worker_group> groups_of(std::uint32_t server_group) const {
+    const std::span all(groups);
+    return server_groups > 1 ? all.subspan(server_group, 1) : all;
+  }
   // Returns true if this worker receives block `b` (from the servers of its group).
   bool takes(std::uint32_t worker, const param_block& b) const {
     if (b.takers.empty()) return worker < ranges.size();

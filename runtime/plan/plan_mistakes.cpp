@@ -86,10 +86,10 @@ void check_parts(const plan_draft& draft) {
 
 void check_shards(plan_draft& draft) {
   if (draft.placing.of_shards == reducer_placing::shards::as_said) return;
-  const auto may = nodes_with(draft.nodes, "server");
+  const auto may = nodes_with(draft.nodes, "server");  // in order
   const std::set<std::uint32_t> workers(draft.colocated.begin(), draft.colocated.end());
   for (auto n : workers)
-    if (std::count(may.begin(), may.end(), n) == 0)
+    if (!std::binary_search(may.begin(), may.end(), n))
       draft.error(draft.nodes[n].at, "reducer \"" + draft.job.train.reducer +
                                          "\" needs shards on the nodes of workers, but node '" + draft.nodes[n].name +
                                          "' does not have the role \"server\"");

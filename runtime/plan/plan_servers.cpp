@@ -2,6 +2,7 @@
 #include "runtime/plan/plan_draft.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace troupe {
 
@@ -31,10 +32,11 @@ std::vector<std::uint32_t> nodes_of_workers(const plan_draft& draft, std::uint32
   const auto first = plan.server_groups > 1 ? plan.groups[g].first : 0;
   const auto count = plan.server_groups > 1 ? plan.groups[g].count : static_cast<std::uint32_t>(draft.workers);
   std::vector<std::uint32_t> nodes;
+  std::set<std::uint32_t> listed;
   for (auto w = first; w < first + count; ++w) {
     const auto node = draft.colocated[w];
-    if (draft.placing.of_shards == reducer_placing::shards::one_a_node && std::count(nodes.begin(), nodes.end(), node) > 0)
-      continue;
+    const bool again = !listed.insert(node).second;
+    if (again && draft.placing.of_shards == reducer_placing::shards::one_a_node) continue;
     nodes.push_back(node);
   }
   return nodes;
@@ -49,10 +51,9 @@ void add_shards(plan_draft& draft) {
   const bool colocated = draft.placing.of_shards != reducer_placing::shards::as_said;
   if (!draft.job.topology.colocated) {
     auto apart = hosts;
-    const auto works = [&](std::uint32_t n) {
-      return std::any_of(plan.workers.begin(), plan.workers.end(), [&](role_id w) { return plan[w].node == n; });
-    };
-    apart.erase(std::remove_if(apart.begin(), apart.end(), works), apart.end());
+    std::set<std::uint32_t> works;
+    for (auto w : plan.workers) works.insert(plan[w].node);
+    std::erase_if(apart, [&](std::uint32_t n) { return works.contains(n); });
     if (!apart.empty()) hosts = apart;
   }
   for (std::uint32_t g = 0; g < plan.server_groups; ++g) {

@@ -35,6 +35,8 @@ class reducer_layout {
   // reducer on the node of its shard, which sends them to the shard. For entries that have shards
   // on the nodes of workers, with one reducer for each, in rank order.
   void ring(const std::vector<role_id>& reducers);
+  // Called once by the planner, after the entry: lists what is below each reducer.
+  void finish();
 
  private:
   job_plan& plan_;

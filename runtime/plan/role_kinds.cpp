@@ -24,6 +24,7 @@ void draw_reducers(plan_draft& draft, const plan_options& options) {
   if (!options.lay_out_reducers) return;
   reducer_layout layout(draft.plan);
   options.lay_out_reducers(layout);
+  layout.finish();
 }
 
 constexpr role_traits entries[] = {

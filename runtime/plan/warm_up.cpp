@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace troupe {
 namespace {
@@ -13,9 +14,10 @@ struct pipeline_place {
 
 pipeline_place place_of(const assignment& a) {
   pipeline_place p;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> seen;
   for (const auto& part : a.parts) {
     p.nodes.insert(part.node);
-    if (std::find(p.packets.begin(), p.packets.end(), part.packets) == p.packets.end()) p.packets.push_back(part.packets);
+    if (seen.emplace(part.packets.first, part.packets.count).second) p.packets.push_back(part.packets);
   }
   return p;
 }

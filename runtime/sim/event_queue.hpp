@@ -1,13 +1,15 @@
 // The world's pending events, in order of (time, order of insertion). Records live in a slab that
 // never moves them and is reused last in, first out, so the queue allocates no memory in a steady
 // state. The heap (4 children per node) holds 16 bytes per event.
-// Limits: 2^24 events at once, 2^40 in total.
+// Limits: 2^24 events at once (std::length_error), 2^40 in total.
 // Not thread-safe.
 #pragma once
 
 #include <cassert>
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,7 @@ template <class Record>
 class event_queue {
  public:
   using slot = std::uint32_t;
+  static constexpr std::size_t most_at_once = std::size_t{1} << 24;
 
   bool empty() const { return heap_.empty(); }
   std::size_t size() const { return heap_.size(); }
@@ -85,7 +88,9 @@ class event_queue {
 
   void grow() {
     const auto first = static_cast<slot>(chunks_.size() * chunk);
-    assert(first + chunk <= (1u << 24));
+    if (first + chunk > most_at_once)
+      throw std::length_error("the simulation has more than " + std::to_string(most_at_once) +
+                              " events in its queue: use fewer nodes, or a reducer or mode with fewer messages");
     chunks_.push_back(std::make_unique<Record[]>(chunk));
     for (std::size_t k = chunk; k-- > 0;) free_.push_back(first + static_cast<slot>(k));
   }

@@ -5,7 +5,20 @@
 
 namespace troupe::sim {
 
-bool faults::has(const fault& f, std::uint32_t node) { return std::find(f.nodes.begin(), f.nodes.end(), node) != f.nodes.end(); }
+faults::faults(fault_model m, std::uint64_t seed) : model_(std::move(m)), random_(seed ^ 0x6661756c74730a0dull) {
+  for (const auto& f : model_.list) {
+    auto& named = named_.emplace_back();
+    for (auto n : f.nodes) {
+      if (n >= named.size()) named.resize(n + std::size_t{1});
+      named[n] = true;
+    }
+  }
+}
+
+bool faults::has(const fault& f, std::uint32_t node) const {
+  const auto& named = named_[static_cast<std::size_t>(&f - model_.list.data())];
+  return node < named.size() && named[node];
+}
 
 bool faults::unreliable() const {
   return std::any_of(model_.list.begin(), model_.list.end(), [](const fault& f) {

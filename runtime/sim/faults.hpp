@@ -13,7 +13,7 @@ namespace troupe::sim {
 
 class faults {
  public:
-  faults(fault_model m, std::uint64_t seed) : model_(std::move(m)), random_(seed ^ 0x6661756c74730a0dull) {}
+  faults(fault_model m, std::uint64_t seed);
 
   bool any() const { return !model_.list.empty(); }
   // Returns true if the wire needs a channel above it.
@@ -61,12 +61,14 @@ class faults {
   double slowness_of_disk(std::uint32_t node, time_point now, fault_counts& counts) const;
 
  private:
-  static bool has(const fault& f, std::uint32_t node);
+  // Whether `f`, of the model, names the node.
+  bool has(const fault& f, std::uint32_t node) const;
   static bool now_is_in(const fault& f, time_point now) { return now >= f.from && now < f.until; }
   duration drawn(const fault& f);
   void add_drawn(const fault& f, std::uint32_t nodes, std::vector<crash>& list);
 
   fault_model model_;
+  std::vector<std::vector<bool>> named_;  // by fault, node; the lists of the model may name every node
   random random_;
 };
 

@@ -1,5 +1,7 @@
 #include "runtime/sim/route_table.hpp"
 
+#include <algorithm>
+
 namespace troupe::sim {
 
 namespace {
@@ -23,6 +25,8 @@ route& route_table::between(std::uint32_t from, std::uint32_t to) {
     auto& l = all_.back();
     l.from = from;
     l.to = to;
+    if (std::max(from, to) >= of_node_.size()) of_node_.resize(std::max(from, to) + std::size_t{1});
+    for (auto node : {from, to}) of_node_[node].push_back(index - 1);
     if (routed_) l.way = fabric_.between(from, to);
     if (resend_) {
       l.sender = std::make_unique<channel_sender>(*resend_);
@@ -40,8 +44,9 @@ std::map<std::pair<std::uint32_t, std::uint32_t>, traffic> route_table::sums() c
 }
 
 void route_table::crash(std::uint32_t node, fault_counts& counts) {
-  for (auto& l : all_) {
-    if (l.from != node && l.to != node) continue;
+  if (node >= of_node_.size()) return;
+  for (auto index : of_node_[node]) {
+    auto& l = all_[index];
     l.last = {};
     if (!l.sender) continue;
     count(l, counts);

@@ -59,6 +59,7 @@ class route_table {
   std::optional<duration> resend_;
   flat_map<std::uint32_t> at_;  // by both nodes: index + 1
   std::vector<route> all_;
+  std::vector<std::vector<std::uint32_t>> of_node_;  // by node: indices of the routes from and to it
 };
 
 }  // namespace troupe::sim

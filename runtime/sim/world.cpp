@@ -23,6 +23,7 @@ void world::add(role_id id, std::uint32_t node, std::unique_ptr<role> r, std::ui
   h.node = node;
   h.dev = on < config_.devices.size() ? config_.devices[on] : config_.dev;
   h.there = true;
+  roles_listed_ = false;
   if (node >= nodes_.size()) nodes_.resize(node + 1);
 }
 

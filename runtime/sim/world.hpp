@@ -152,6 +152,7 @@ class world {
     faults::clock clock;
     time_point disk_free{};  // when the next checkpoint can be written
     std::uint32_t writing = 0;
+    std::vector<std::uint32_t> roles;  // that were added on this node, in order; valid if roles_listed_
   };
   enum class kind : std::uint8_t { deliver, frame, acknowledgement, resend, shared, call };
   struct record {  // size: one entry of the queue; its fields are reused for all kinds
@@ -205,6 +206,7 @@ class world {
   // world_life.cpp
   bool void_now(const record& r);
   void plan_crashes();
+  const std::vector<std::uint32_t>& roles_on(std::uint32_t node);
   void end_life(hosted& h);
   void begin_life(role_id id);
   bool of_past_life(const envelope& e) const;
@@ -224,6 +226,7 @@ class world {
   processors processors_;
   route_table routes_;
   bool begun_ = false, inside_ = false;
+  bool roles_listed_ = false;  // node_state::roles is up to date
   time_point now_{};
   world_report report_;
   std::vector<hosted> roles_;  // by role id

@@ -1,5 +1,6 @@
 // Crashes and restarts of nodes and roles; clocks; checkpoints on disk.
 #include <algorithm>
+#include <utility>
 
 #include "runtime/sim/world.hpp"
 
@@ -84,6 +85,16 @@ void world::write_checkpoint(std::uint32_t node, const store_effect& s) {
   });
 }
 
+// A crash costs the roles of its node, not those of the cluster.
+const std::vector<std::uint32_t>& world::roles_on(std::uint32_t node) {
+  if (!std::exchange(roles_listed_, true)) {
+    for (auto& n : nodes_) n.roles.clear();
+    for (std::uint32_t i = 0; i < roles_.size(); ++i)
+      if (roles_[i].there) nodes_[roles_[i].node].roles.push_back(i);
+  }
+  return nodes_[node].roles;
+}
+
 void world::crash(std::uint32_t node) {
   if (inside_) return at(now_, [this, node] { crash(node); });
   if (node >= nodes_.size() || !nodes_[node].up) return;
@@ -91,9 +102,8 @@ void world::crash(std::uint32_t node) {
   ++nodes_[node].life;
   ++report_.counts.crashed;
   if (on_life) on_life(life_change::crashed, node, no_role);
-  for (auto& h : roles_) {
-    if (h.node == node && h.value) end_life(h);
-  }
+  for (auto i : roles_on(node))
+    if (roles_[i].value) end_life(roles_[i]);
   processors_.clear(node, now_);
   if (auto& store = nodes_[node].shared) {
     report_.counts.lost_updates += store->lost();
@@ -126,10 +136,8 @@ void world::restart(std::uint32_t node) {
   nodes_[node].up = true;
   ++report_.counts.restarted;
   if (on_life) on_life(life_change::restarted, node, no_role);
-  for (std::uint32_t i = 0; i < roles_.size(); ++i) {
-    auto& h = roles_[i];
-    if (h.there && h.node == node && !h.value) begin_life(role_id{i});
-  }
+  for (auto i : roles_on(node))
+    if (!roles_[i].value) begin_life(role_id{i});
 }
 
 void world::end_life(hosted& h) {

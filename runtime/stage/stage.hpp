@@ -63,7 +63,7 @@ struct stage_config {
   role_id self = no_role;
   role_id worker = no_role;    // receives gradients, sends weights
   role_id coordinator{0};      // receives reports
-  std::vector<role_id> peers;  // the same stage on every worker, by worker index (actor-based layers)
+  std::vector<role_id> peers;  // the same stage on every worker, by worker index; only for actor-based and joint layers
   std::shared_ptr<const model_graph> graph;
   std::shared_ptr<const job_plan> plan;
   std::uint32_t slots = 1;

@@ -57,8 +57,11 @@ void centre_shard::serve(shard_block& b, effects& out) {
 void centre_shard::done(shard_block& b, effects& out) {
   auto& l = lines_[b.plan->id];
   l.busy = false;
-  l.waiting.insert(l.waiting.begin(), l.held.begin(), l.held.end());
-  l.held.clear();
+  // Fetches are held until the exchange is complete, which releases all of them.
+  if (!l.held.empty() && !hold(l.held.front().h, b)) {
+    l.waiting.insert(l.waiting.begin(), l.held.begin(), l.held.end());
+    l.held.clear();
+  }
   serve(b, out);
 }
 

@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-finite_check::finite_check(const shard_parts& p) : update_step(p), next_(p.plan().groups.size(), p.config.first_step) {
+finite_check::finite_check(const shard_parts& p) : update_step(p) {
   std::set<role_id> with_blocks;
   for (const auto& b : p.plan().blocks) with_blocks.insert(p.plan().shard_of(b, p.group()));
   with_blocks.erase(p.config.self);
@@ -51,11 +51,11 @@ std::optional<drop_reason> finite_check::take_message(const envelope& e, effects
   const auto* f = std::get_if<nonfinite_report>(&e.body);
   if (!f) return drop_reason::unexpected;
   const auto& plan = parts_.plan();
-  if (f->group >= next_.size() || plan.groups[f->group].server_group != parts_.group() ||
+  if (f->group >= plan.groups.size() || plan.groups[f->group].server_group != parts_.group() ||
       std::find(others_.begin(), others_.end(), e.h.src) == others_.end())
     return drop_reason::misaddressed;
-  if (e.h.step < next_[f->group]) return drop_reason::outdated;
-  if (e.h.step > next_[f->group] + 1) return drop_reason::unexpected;
+  if (e.h.step < next_of(f->group)) return drop_reason::outdated;
+  if (e.h.step > next_of(f->group) + 1) return drop_reason::unexpected;
   for (auto id : f->bad)
     if (id >= plan.blocks.size() || plan.shard_of(plan.blocks[id], parts_.group()) != e.h.src) return drop_reason::misaddressed;
   const clock_of at{f->group, e.h.step};

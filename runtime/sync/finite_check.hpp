@@ -52,9 +52,14 @@ class finite_check final : public update_step {
   void looked(complete_gradient g, bool bad, effects& out);
   void decide(clock_of at, effects& out);
 
-  std::vector<role_id> others_;       // the other shards of the server group that own blocks
-  std::vector<std::uint64_t> next_;   // by worker group: first step that is not decided
-  std::map<clock_of, round> rounds_;  // undecided clocks
+  std::uint64_t next_of(std::uint32_t group) const {
+    const auto at = next_.find(group);
+    return at == next_.end() ? parts_.config.first_step : at->second;
+  }
+
+  std::vector<role_id> others_;                  // the other shards of the server group that own blocks
+  std::map<std::uint32_t, std::uint64_t> next_;  // by worker group, once decided: first step that is not decided
+  std::map<clock_of, round> rounds_;             // undecided clocks
 };
 
 }  // namespace troupe

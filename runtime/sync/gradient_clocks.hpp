@@ -17,7 +17,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ops/tree/packet_tree.hpp"
@@ -51,22 +53,30 @@ class gradient_clocks {
     std::uint64_t next = 0;     // first clock whose update has not started
     std::uint64_t applied = 0;  // clocks below it are contained in the value
     std::map<std::uint64_t, packet_tree<sum_ptr>> trees;
+    std::vector<header> waiting;  // fetches of versions that the block does not have yet
   };
+  // A message costs the same whatever the number of workers and groups.
   struct block_clock {
-    std::vector<group_clock> groups;  // by worker group
-    std::vector<header> waiting;      // fetches of versions that the block does not have yet
-    std::uint32_t applying = 0;       // the worker group whose clock is being applied, or was applied last
+    std::vector<group_clock> groups;                    // of the groups that this shard serves
+    std::set<std::uint32_t> ready;                      // groups that have all gradients of their next clock
+    std::set<std::pair<role_id, std::uint64_t>> asked;  // by worker sync and step: the fetches that wait
+    std::uint32_t applying = 0;                         // the worker group whose clock is being applied, or was applied last
   };
 
   bool start(shard_block& b, std::uint32_t g, additions due, effects& out);
   void give(role_id r, const shard_block& b, std::uint32_t g, std::uint64_t step, effects& out) const;
-  void answer_waiting(shard_block& b, effects& out);
+  void answer_waiting(shard_block& b, std::uint32_t g, effects& out);
+  bool serves(std::uint32_t g) const { return group_at(g).server_group == parts_.group(); }
+  group_clock& clock_of(const shard_block& b, std::uint32_t g) { return clocks_[b.plan->id].groups[g - first_group_]; }
+  const group_clock& clock_of(const shard_block& b, std::uint32_t g) const { return clocks_[b.plan->id].groups[g - first_group_]; }
+  void note_ready(const shard_block& b, std::uint32_t g);
   std::string missing_workers() const;
   const worker_group& group_at(std::uint32_t g) const { return parts_.plan().groups[g]; }
 
   const shard_parts parts_;
   clock_policy policy_;
   update_steps& update_;
+  std::uint32_t first_group_ = 0;    // that this shard serves
   std::vector<block_clock> clocks_;  // by block id
 };
 

@@ -18,6 +18,8 @@
 //   * every update of a group reaches the master once, as part of one increment: a second push with
 //     the same number is dropped; a flush sends the rest;
 //   * with one group the mode is bsp.
+#include <deque>
+
 #include "ops/device.hpp"
 #include "ops/option_specs.hpp"
 #include "runtime/messages/fits.hpp"
@@ -56,7 +58,7 @@ class group_shard final : public shard_sync {
     bool waiting = false;         // an increment is in flight
     bool closing = false;         // flush: send the remaining updates
     tensor answer;
-    std::vector<increment> line;                   // master: increments to be added
+    std::deque<increment> line;                    // master: increments to be added
     std::map<std::uint32_t, std::uint64_t> taken;  // master: number of the last accepted increment, by group
   };
 
@@ -111,7 +113,7 @@ class group_shard final : public shard_sync {
     auto& s = blocks_state_[b.plan->id];
     if (!s.line.empty()) {
       auto next = std::move(s.line.front());
-      s.line.erase(s.line.begin());
+      s.line.pop_front();
       return change(
           b, 1.0, next.value, {},
           [this, from = next.from, number = next.number](shard_block& done, effects& more) {

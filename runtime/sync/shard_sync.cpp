@@ -18,8 +18,7 @@ shard_sync::shard_sync(sync_config c, gives g, const update_list& steps)
                 on_updated(*done.block, out);
               }),
       gives_(g) {
-  for (const auto& w : config_.plan->groups)
-    if (w.server_group == group()) members_ += w.count;
+  for (const auto& w : config_.plan->groups_of(group())) members_ += w.count;
   members_ += config_.plan->workers.size() - config_.plan->ranges.size();  // workers of placed layers (one server group)
 }
 
@@ -100,8 +99,8 @@ void shard_sync::filled(effects& out) {
   on_filled(out);
   const auto& p = *config_.plan;
   const auto first_to = [&](role_id r, const shard_block& b) { give(r, b, {b.version, b.version}, 0, out); };
-  for (const auto& g : p.groups)
-    for (auto w = g.first; g.server_group == group() && w < g.first + g.count; ++w)
+  for (const auto& g : p.groups_of(group()))
+    for (auto w = g.first; w < g.first + g.count; ++w)
       for (const auto& b : blocks_.list())
         for (auto r : b.plan->takers.empty() ? p.weights_to(*b.plan, {w, 1, {}, 0}) : std::vector<role_id>{}) first_to(r, b);
   for (const auto& b : blocks_.list())

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <random>
 #include <string>
+#include <vector>
 
 namespace troupe {
 namespace {
@@ -129,6 +130,29 @@ TEST(packet_tree, duplicate_is_refused_even_inside_a_joined_node) {
   EXPECT_FALSE(tree.add({0, 2}, "x", {}, join).second);
   EXPECT_TRUE(tree.add({2, 2}, "y", {}, join).second);
   EXPECT_EQ(*tree.find(root_of(4)), "((0+1)+y)");
+}
+
+// A node is refused if it shares packets with one that was added, whatever has been joined.
+TEST(packet_tree, refuses_what_overlaps_an_added_node_and_nothing_else) {
+  std::mt19937 random(5);
+  std::uint64_t refused = 0;
+  for (int run = 0; run < 500; ++run) {
+    const std::uint32_t packets = 1 + random() % 70;
+    packet_tree<int> tree(packets);
+    std::vector<bool> have(packets, false);
+    for (int i = 0; i < 80; ++i) {
+      tree_node n{static_cast<std::uint32_t>(random() % packets), 1u << random() % 4};
+      n.first -= n.first % n.span;
+      if (!well_formed(n, packets)) continue;
+      const auto end = std::min(n.first + n.span, packets);
+      const bool overlaps = std::find(have.begin() + n.first, have.begin() + end, true) != have.begin() + end;
+      ASSERT_EQ(tree.has(n), overlaps) << "run " << run << ", (" << n.first << ", " << n.span << ") of " << packets;
+      ASSERT_EQ(tree.add(n, 0, {}, [](int, int) { return 0; }).second, !overlaps);
+      if (!overlaps) std::fill(have.begin() + n.first, have.begin() + end, true);
+      refused += overlaps;
+    }
+  }
+  EXPECT_GT(refused, 0u);
 }
 
 TEST(packet_tree, a_worker_stops_at_the_blocks_it_sends) {

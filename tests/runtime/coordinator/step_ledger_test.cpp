@@ -5,6 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+#include <utility>
+
 #include "tests/runtime/model/graph_fixture.hpp"
 
 namespace troupe {
@@ -241,6 +245,79 @@ TEST(step_ledger, recognises_a_second_join_of_the_same_incarnation) {
   EXPECT_EQ(c.ledger.life(1), 3u);
   EXPECT_FALSE(c.ledger.meet(3, 1)) << "workers of placed layers count too";
   EXPECT_EQ(c.ledger.life(0), 0u);
+}
+
+// The ledger counted anew from all reports, for any order of reports, grants and restarts.
+struct counted_anew {
+  static constexpr std::uint32_t steps = 8, packets = 5, workers = 3;
+  bool have[steps][packets] = {};
+  bool seen[steps] = {};  // the step has had a report: its sheet exists
+  std::uint64_t completed = 0, granted[workers] = {}, done[workers] = {}, joined_at[workers] = {};
+
+  static std::uint32_t owner(std::uint32_t packet) { return packet / 2; }
+  bool complete_of(std::uint64_t step, std::uint32_t worker) const {
+    for (std::uint32_t p = 0; p < packets; ++p)
+      if (owner(p) == worker && !have[step][p] && step >= joined_at[worker]) return false;
+    return true;
+  }
+  std::uint64_t max_granted() const { return *std::max_element(granted, granted + workers); }
+  bool take(std::uint64_t step, std::uint32_t packet) {
+    if (step < completed || step >= max_granted()) return false;
+    seen[step] = true;
+    if (have[step][packet] || step < joined_at[owner(packet)]) return false;
+    return have[step][packet] = true;
+  }
+  void take_complete() {
+    const auto all = [&](std::uint64_t s) {
+      for (std::uint32_t w = 0; w < workers; ++w)
+        if (!complete_of(s, w)) return false;
+      return true;
+    };
+    while (completed < steps && seen[completed] && all(completed)) ++completed;
+    for (std::uint32_t w = 0; w < workers; ++w) {
+      done[w] = std::max(done[w], completed);
+      while (done[w] < steps && done[w] >= completed && seen[done[w]] && complete_of(done[w], w)) ++done[w];
+    }
+  }
+};
+
+TEST(step_ledger, progress_equals_that_counted_anew_from_all_reports) {
+  std::mt19937 random(7);
+  for (int run = 0; run < 300; ++run) {
+    counted c;
+    counted_anew want;
+    std::vector<std::uint64_t> before(counted_anew::workers, 0);
+    for (int i = 0; i < 150; ++i) {
+      const auto w = random() % counted_anew::workers;
+      const auto step = random() % counted_anew::steps;
+      const auto packet = static_cast<std::uint32_t>(random() % counted_anew::packets);
+      if (const auto kind = random() % 10; kind == 0) {
+        const auto until = std::min<std::uint64_t>(want.granted[w] + 2, counted_anew::steps);
+        EXPECT_EQ(c.ledger.grant(w, until), until > want.granted[w]);
+        want.granted[w] = std::max(want.granted[w], until);
+      } else if (kind == 1 && random() % 4 == 0 && step <= want.granted[w]) {
+        c.ledger.give_up_before(w, step);
+        want.joined_at[w] = std::max<std::uint64_t>(want.joined_at[w], step);
+      } else {
+        ASSERT_EQ(c.ledger.take(step, packet, 7, told_of("loss", 1)), want.take(step, packet)) << "run " << run << ", " << i;
+      }
+      if (random() % 3 == 0) continue;
+      c.ledger.take_complete();
+      want.take_complete();
+      ASSERT_EQ(c.ledger.completed(), want.completed) << "run " << run << ", " << i;
+      ASSERT_EQ(c.ledger.max_granted(), want.max_granted()) << "run " << run << ", " << i;
+      std::vector<std::uint32_t> risen;
+      std::uint64_t sum = 0, most = 0;
+      for (std::uint32_t of = 0; of < counted_anew::workers; ++of) {
+        ASSERT_EQ(c.ledger.done(of), want.done[of]) << "run " << run << ", " << i << ", worker " << of;
+        if (want.done[of] > std::exchange(before[of], want.done[of])) risen.push_back(of);
+        sum += want.done[of], most = std::max(most, want.done[of]);
+      }
+      ASSERT_EQ(c.ledger.take_risen(), risen) << "run " << run << ", " << i;
+      ASSERT_EQ(c.ledger.mean_done(), sum / counted_anew::workers);
+      ASSERT_EQ(c.ledger.max_done(), most);
+    }
+  }
 }
 
 }  // namespace
