@@ -47,13 +47,16 @@ expected<void, record_error> begin_with_recorded(prepared_job& j, const std::str
 }
 
 // Gives the job the state that the recorded or failed plan began with.
-expected<void, record_error> begin_like(prepared_job& j, const std::vector<post_mortem>& all, const std::string& numerics) {
+expected<void, record_error> begin_like(prepared_job& j, const recorded_plan& p, const std::string& numerics) {
+  const auto& all = p.nodes;
   const auto& first = all.front().begins;
   if (first.kind == plan_beginning::with::fillers) return {};
   const auto named = std::find_if(all.begin(), all.end(), [](const post_mortem& m) { return !m.begins.file.empty(); });
   if (named == all.end())
-    return unexpected(record_error{
-        "--replay", {}, "the state that the plan began with is in the folder of the coordinator role's node: add that folder"});
+    return unexpected(record_error{p.folders.front(),
+                                   {},
+                                   "the state that the plan began with is in the folder of node " +
+                                       j.plan.nodes[j.plan.roles.front().node].name + ", which has the coordinator role: add it"});
   const auto& b = named->begins;
   if (b.kind == plan_beginning::with::recorded) return begin_with_recorded(j, b.file);
   if (b.sha256.empty())
@@ -76,6 +79,14 @@ expected<std::shared_ptr<prepared_job>, diagnostics> prepared_like(const post_mo
   return prepare_again(*made, m.changes);
 }
 
+// Returns true if no role of the plan has received a message, e.g. because a node failed before the
+// plan began. There is nothing to repeat.
+bool never_began(const recorded_plan& p) {
+  return std::all_of(p.nodes.begin(), p.nodes.end(), [](const post_mortem& m) {
+    return std::all_of(m.messages.roles.begin(), m.messages.roles.end(), [](const replay::role_part& r) { return r.handled == 0; });
+  });
+}
+
 const replay::role_part* part_of(const std::vector<post_mortem>& all, role_id r) {
   for (const auto& m : all)
     for (const auto& p : m.messages.roles)
@@ -96,6 +107,7 @@ expected<std::vector<recorded_plan>, record_error> read_recorded(const std::vect
   }
   std::vector<recorded_plan> plans;
   for (auto& [key, p] : by_plan) plans.push_back(std::move(p));
+  if (!std::all_of(plans.begin(), plans.end(), never_began)) std::erase_if(plans, never_began);
   std::sort(plans.begin(), plans.end(),
             [](const recorded_plan& a, const recorded_plan& b) { return a.first().milliseconds < b.first().milliseconds; });
   return plans;
@@ -109,14 +121,17 @@ int prepare_to_replay(recorded_plan& p, const device& dev, const output& out) {
   p.job->id = p.first().job;
   if (plan_hash(p.job->plan) != p.first().messages.job)
     return out.wrong(p.folders.front(), "this build makes another plan for the job, or the job's data have changed");
-  if (const auto ok = begin_like(*p.job, p.nodes, dev.numerics_id()); !ok) return wrong_file(out, ok.error());
+  if (const auto ok = begin_like(*p.job, p, dev.numerics_id()); !ok) return wrong_file(out, ok.error());
   return exit_done;
 }
 
 std::vector<std::string> limits_of_replay(const recorded_plan& p) {
   std::vector<std::string> limits;
   std::string missing, cut;
-  for (const auto& n : p.job->plan.nodes) {
+  for (std::uint32_t i = 0; i < p.job->plan.nodes.size(); ++i) {
+    const auto& roles = p.job->plan.roles;
+    if (std::none_of(roles.begin(), roles.end(), [&](const auto& r) { return r.node == i; })) continue;  // drained or lost
+    const auto& n = p.job->plan.nodes[i];
     const auto at = std::find_if(p.nodes.begin(), p.nodes.end(), [&](const post_mortem& m) { return m.messages.node == n.name; });
     if (at == p.nodes.end())
       missing += (missing.empty() ? "" : ", ") + n.name;

@@ -23,7 +23,7 @@ struct recorded_plan {
 };
 
 // Reads folders, and groups them by plan. Plans are in the order in which they began; one that a
-// later incarnation of a daemon began again follows.
+// later incarnation of a daemon began again follows. Plans without a message are left out.
 expected<std::vector<recorded_plan>, record_error> read_recorded(const std::vector<std::string>& folders);
 
 // Makes the job, with the state that the plan began with. Prints the error; returns the exit code,

@@ -190,15 +190,9 @@ void run_reporter::keep(const store_effect& s) {
 
 void run_reporter::write_checkpoint_of(const store_effect& s) {
   if (!checkpoint_folder.empty()) {
-    const auto c = checkpoint_of(*job_, s, numerics_);
-    auto saved = save_checkpoint(checkpoint_folder, c, static_cast<std::size_t>(job_->spec.checkpoint.keep));
-    checkpoint_ = {};
-    if (!saved)
-      checkpoint_ =
-          write_elsewhere(elsewhere_, std::move(saved).error(), std::filesystem::path(checkpoint_file).filename().string(),
-                          [&](const std::string& path) { return write_checkpoint(path, c); });
-    else
-      checkpoint_.path = checkpoint_files(checkpoint_folder).front();
+    checkpoint_ =
+        save_checkpoint_or_elsewhere(elsewhere_, checkpoint_folder, std::filesystem::path(checkpoint_file).filename().string(),
+                                     checkpoint_of(*job_, s, numerics_), static_cast<std::size_t>(job_->spec.checkpoint.keep));
     return;
   }
   checkpoint_ = write_or_elsewhere(elsewhere_, checkpoint_file,

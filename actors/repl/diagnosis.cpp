@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "actors/repl/request.hpp"
 #include "actors/repl/tables.hpp"
 
 namespace troupe {
@@ -10,6 +11,14 @@ namespace {
 constexpr double at_least = 2;        // seconds; states are published at different times
 constexpr double unknown_limit = 10;  // seconds
 constexpr double usual_steps = 20;
+
+// The nodes that a job without roles may wait for.
+std::string needed_nodes_text(const repl_view& v) {
+  std::string text;
+  for (const auto& n : v.nodes)
+    if (n.state == "absent" || n.state == "lost" || n.state == "hung") text += "; " + n.name + " is " + n.state;
+  return text;
+}
 
 }  // namespace
 
@@ -47,7 +56,9 @@ std::string diagnosis_text(const repl_view& v, const diagnosis& d) {
             ": " + n.why + "\n";
   for (const auto& c : d.causes)
     if (c.stuck) text += "stuck: " + wait_root_text(v, c.root) + "\n";
-  if (d.roles == 0) return text + "no job runs";
+  const auto* j = d.roles == 0 ? active_job(v) : nullptr;
+  if (j) return text + repl_named(j->id) + " is " + j->state + ": it has no roles" + needed_nodes_text(v);
+  if (d.roles == 0) return text + "no job runs" + waiting_jobs_text(v);
   if (!d.stuck()) text += "not stuck; ";
   text += d.usual_step ? "a step usually takes " + repl_duration(*d.usual_step) + ", a wait of more than "
                        : "the time of a step is not known yet, a wait of more than ";
@@ -61,6 +72,7 @@ nlohmann::ordered_json diagnosis_object(const repl_view& v, const diagnosis& d) 
   nlohmann::ordered_json o{{"command", "diagnose"}, {"stuck", d.stuck()}, {"stuck_after_seconds", stuck_after(d.usual_step)}};
   if (d.usual_step) o["usual_step_seconds"] = *d.usual_step;
   o["roles"] = d.roles;
+  if (const auto* j = active_job(v); j && d.roles == 0) o["job"] = j->id, o["state"] = j->state;
   o["silent"] = nlohmann::ordered_json::array();
   for (const auto& n : d.silent) o["silent"].push_back({{"node", n.name}, {"text", n.why}, {"needed", n.needed}});
   o["roots"] = nlohmann::ordered_json::array();

@@ -30,7 +30,7 @@ struct diagnosis {
   std::vector<cause> causes;
   std::vector<silent_node> silent;  // nodes that do not answer
   std::optional<double> usual_step;
-  std::size_t roles = 0;  // 0: no job runs
+  std::size_t roles = 0;  // 0: no job runs, or the active one waits for its nodes or is ending
   bool stuck() const;
 };
 

@@ -300,11 +300,9 @@ class embedded_backend final : public repl_backend {
   }
 
   kept_file keep_in_run(const prepared_job& j, const checkpoint& c) {
-    const auto folder = saved_.run->checkpoints().string();
-    if (auto ok = save_checkpoint(folder, c, static_cast<std::size_t>(j.spec.checkpoint.keep)); !ok)
-      return write_elsewhere(saved_.elsewhere, std::move(ok).error(), j.spec.name + ".checkpoint.safetensors",
-                             [&](const std::string& path) { return write_checkpoint(path, c); });
-    return {checkpoint_files(folder).front(), {}};
+    return save_checkpoint_or_elsewhere(saved_.elsewhere, saved_.run->checkpoints().string(),
+                                        j.spec.name + ".checkpoint.safetensors", c,
+                                        static_cast<std::size_t>(j.spec.checkpoint.keep));
   }
 
   // Writes a checkpoint to the run folder, or to the current folder, named after the job.

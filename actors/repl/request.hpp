@@ -46,9 +46,14 @@ bool repl_number(const std::string& text, T& out) {
 // Parses "50ms", "1.5s", "2min". Nullopt if the text is not a time.
 std::optional<std::chrono::milliseconds> repl_time_of(const std::string& text);
 
-// The job that argument `at` names; without that argument, the running job.
+// The job that argument `at` names; without that argument, the active job.
 expected<std::uint32_t> repl_job_of(const repl_view& v, const repl_arguments& args, std::size_t at);
 
+// The job whose turn it is: it waits for its nodes, is prepared on them, runs, or is ending. Null
+// if there is none.
+const repl_job* active_job(const repl_view& v);
+// "; job 2 is queued" for each job whose turn has not come.
+std::string waiting_jobs_text(const repl_view& v);
 // A job of the view. Null if it has no job of that number.
 const repl_job* find_job(const repl_view& v, std::uint32_t id);
 

@@ -21,6 +21,8 @@ const std::vector<std::pair<std::string, repl_reply (*)(const repl_request&)>>& 
   return entries;
 }
 
+bool waits_for_its_turn(const repl_job& j) { return j.state == "queued" || j.state == "checking" || j.state == "receiving"; }
+
 }  // namespace
 
 repl_arguments repl_split(const std::string& line) { return repl_read_words(line).list; }
@@ -44,9 +46,20 @@ expected<std::uint32_t> repl_job_of(const repl_view& v, const repl_arguments& ar
     if (!repl_number(args[at], n) || !find_job(v, n)) return unexpected(error("there is no job " + in_quotes(args[at])));
     return n;
   }
+  if (const auto* j = active_job(v)) return j->id;
+  return unexpected(error("no job is running" + waiting_jobs_text(v)));
+}
+
+const repl_job* active_job(const repl_view& v) {
+  const auto at = std::find_if(v.jobs.begin(), v.jobs.end(), [](const auto& j) { return !j.over() && !waits_for_its_turn(j); });
+  return at == v.jobs.end() ? nullptr : &*at;
+}
+
+std::string waiting_jobs_text(const repl_view& v) {
+  std::string text;
   for (const auto& j : v.jobs)
-    if (j.state == "running" || j.state == "paused" || j.state == "stopping") return j.id;
-  return unexpected(error("no job is running"));
+    if (waits_for_its_turn(j)) text += "; " + repl_named(j.id) + " is " + j.state;
+  return text;
 }
 
 const repl_job* find_job(const repl_view& v, std::uint32_t id) {

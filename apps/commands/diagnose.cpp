@@ -50,7 +50,9 @@ int diagnose_cluster(const diagnose_arguments& a, const output& out) {
     if (!written) return out.failed(a.trace, written.error().text);
     if (!out.json()) out.text(trace_summary_text(*written) + "\n");
   }
-  return show(out, out.json() ? diagnosis_object(found.view, d).dump() : diagnosis_text(found.view, d), d.stuck());
+  if (out.json()) return show(out, diagnosis_object(found.view, d).dump(), d.stuck());
+  const auto* more = d.roles == 0 ? " (a job that is queued or waits for its nodes has no roles yet: see `jobs` in the REPL)" : "";
+  return show(out, diagnosis_text(found.view, d) + more, d.stuck());
 }
 
 int run_diagnose(const diagnose_arguments& a, const output& out) {

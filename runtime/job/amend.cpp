@@ -99,7 +99,7 @@ expected<void> move_layer(const prepared_job& j, const std::string& what, const 
   if (name != place && !listed_device(devices, place.substr(name.size() + 1)))
     return unexpected(error("the devices of node " + in_quotes(name) + " are " + joined(devices)));
   if (a.without.count(name))
-    return unexpected(error("node " + in_quotes(name) + " is drained: `add-node " + name + "` makes it usable again"));
+    return unexpected(error("the job does not use node " + in_quotes(name) + ": `add-node " + name + "` makes it usable again"));
   auto places = places_of(j, layer->index);
   if (part < 0) places = places.size() == 1 ? places : std::vector<std::string>{std::string()};
   auto& at = places[static_cast<std::size_t>(std::max(part, 0))];

@@ -1,5 +1,8 @@
 #include "runtime/record/checkpoint.hpp"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -39,13 +42,29 @@ struct numbered {
   std::string path;
 };
 
+// Returns false for a symbolic link whose target is gone or belongs to another user.
+bool is_trusted(const fs::directory_entry& e) {
+  std::error_code odd;
+  struct stat target {};
+  return !e.is_symlink(odd) || (::stat(e.path().c_str(), &target) == 0 && target.st_uid == ::geteuid());
+}
+
 std::vector<numbered> list(const std::string& folder) {
   std::vector<numbered> out;
   std::error_code ec;
   for (fs::directory_iterator i(folder, ec), end; !ec && i != end; i.increment(ec))
-    if (auto n = sequence_of(i->path().filename().string())) out.push_back({*n, i->path().string()});
+    if (auto n = sequence_of(i->path().filename().string()); n && is_trusted(*i)) out.push_back({*n, i->path().string()});
   std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.sequence > b.sequence; });
   return out;
+}
+
+// The number of the newest file of the folder, also of a link without a target.
+std::uint64_t last_sequence(const std::string& folder) {
+  std::uint64_t last = 0;
+  std::error_code ec;
+  for (fs::directory_iterator i(folder, ec), end; !ec && i != end; i.increment(ec))
+    last = std::max(last, sequence_of(i->path().filename().string()).value_or(0));
+  return last;
 }
 
 std::string file_name(std::uint64_t sequence, std::uint64_t step) {
@@ -101,7 +120,7 @@ void remove_quietly(const std::string& path) {
   fs::remove(path, ignored);
 }
 
-// Removes all but the newest files, and temporary files of killed writers.
+// Removes all but the newest files, links without a target, and temporary files of killed writers.
 void remove_old(const std::string& folder, std::size_t keep) {
   const auto files = list(folder);
   for (std::size_t i = keep; i < files.size(); ++i) remove_quietly(files[i].path);
@@ -110,7 +129,10 @@ void remove_old(const std::string& folder, std::size_t keep) {
   for (fs::directory_iterator i(folder, ec), end; !ec && i != end; i.increment(ec)) {
     const auto name = i->path().filename().string();
     const auto dot = name.rfind(temporary_suffix);
-    if (dot != std::string::npos && sequence_of(name.substr(0, dot))) left_over.push_back(i->path().string());
+    std::error_code odd;
+    const bool loose = sequence_of(name) && i->is_symlink(odd) && !fs::exists(i->path(), odd);
+    const bool unfinished = dot != std::string::npos && sequence_of(name.substr(0, dot));
+    if (loose || unfinished) left_over.push_back(i->path().string());
   }
   for (const auto& path : left_over) remove_quietly(path);
 }
@@ -150,8 +172,7 @@ expected<void, record_error> save_checkpoint(const std::string& folder, const ch
   std::error_code ec;
   fs::create_directories(folder, ec);
   if (ec) return unexpected(record_error{folder, {}, std::string("cannot create: ") + ec.message()});
-  const auto there = list(folder);
-  const auto path = folder + "/" + file_name(there.empty() ? 1 : there.front().sequence + 1, c.step);
+  const auto path = folder + "/" + file_name(last_sequence(folder) + 1, c.step);
   if (auto e = write_safetensors(path, c.named, metadata_of(c), before); !e) return e;
   forget_cached(path);
   auto written = load_checkpoint(path);
@@ -162,6 +183,22 @@ expected<void, record_error> save_checkpoint(const std::string& folder, const ch
   }
   remove_old(folder, keep);
   return {};
+}
+
+expected<std::string, record_error> link_checkpoint(const std::string& folder, const std::string& file, std::uint64_t step) {
+  std::error_code ec;
+  const auto target = fs::absolute(file, ec);
+  std::vector<fs::path> earlier;
+  for (fs::directory_iterator i(folder, ec), end; !ec && i != end; i.increment(ec)) {
+    std::error_code odd;
+    const bool named = sequence_of(i->path().filename().string()).has_value();
+    if (named && i->is_symlink(odd) && fs::read_symlink(i->path(), odd) == target) earlier.push_back(i->path());
+  }
+  auto path = folder + "/" + file_name(last_sequence(folder) + 1, step);
+  if (!ec) fs::create_symlink(target, path, ec);
+  if (ec) return unexpected(record_error{path, {}, "cannot be linked to " + file + ": " + ec.message()});
+  for (const auto& old : earlier) remove_quietly(old.string());
+  return path;
 }
 
 expected<checkpoint, record_error> load_checkpoint(const std::string& file) {

@@ -6,7 +6,9 @@
 // Invariants: a file under such a name was complete when it got the name (temporary file, fsync,
 // rename, fsync of the folder). It is read back and verified, past the page cache (file_io.hpp),
 // before an older one is removed. The last two files are kept, or as many as the job says. A failed
-// save leaves the older ones unchanged. A checkpoint is a handover on disk, plus the values in
+// save leaves the older ones unchanged. A link in the folder to a checkpoint in another place
+// (second_place.hpp) counts as a file of the folder if this user owns its target: other users may
+// be able to replace the target. A checkpoint is a handover on disk, plus the values in
 // which a job that resumes must agree: handover_record.hpp. States of an update rule are tensors
 // named "<parameter>@<state>", e.g. "conv1.weight@momentum".
 #pragma once
@@ -43,6 +45,10 @@ expected<void, record_error> save_checkpoint(const std::string& folder, const ch
 // Writes one file at the caller's path, reads it back and verifies it. After a failure the previous
 // file is unchanged.
 expected<void, record_error> write_checkpoint(const std::string& file, const checkpoint& c);
+
+// Puts a symbolic link to `file`, a checkpoint of this step, into the folder as its newest. Removes
+// earlier links to the same file. Returns the link's path.
+expected<std::string, record_error> link_checkpoint(const std::string& folder, const std::string& file, std::uint64_t step);
 
 // Reads one file. Its checksums are required and checked.
 expected<checkpoint, record_error> load_checkpoint(const std::string& file);

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "runtime/record/paced.hpp"
+
 namespace troupe {
 namespace {
 
@@ -50,6 +52,20 @@ kept_file write_or_elsewhere(second_place& place, const std::string& file, const
   auto why = std::move(written).error();
   why.file = file;  // not the writer's temporary name
   return write_elsewhere(place, std::move(why), std::filesystem::path(file).filename().string(), write);
+}
+
+kept_file save_checkpoint_or_elsewhere(second_place& place, const std::string& folder, const std::string& name, const checkpoint& c,
+                                       std::size_t keep, const before_write& before) {
+  auto saved = save_checkpoint(folder, c, keep, before);
+  if (saved) {
+    const auto files = checkpoint_files(folder);
+    return {files.empty() ? std::string() : files.front(), {}};
+  }
+  auto kept = write_elsewhere(place, std::move(saved).error(), name,
+                              [&](const std::string& path) { return write_checkpoint(path, c, before); });
+  if (kept.path.empty()) return kept;
+  if (auto link = link_checkpoint(folder, kept.path, c.step)) kept.path = *std::move(link);
+  return kept;
 }
 
 }  // namespace troupe

@@ -13,7 +13,8 @@
 #include <string>
 
 #include "runtime/base/result.hpp"
-#include "runtime/record/safetensors.hpp"
+#include "runtime/record/checkpoint.hpp"
+#include "runtime/record/file_io.hpp"
 
 namespace troupe {
 
@@ -30,6 +31,11 @@ using second_place = std::string;
 
 // Writes to `file`; if that fails, to the second place under the same name.
 kept_file write_or_elsewhere(second_place& place, const std::string& file, const file_writer& write);
+// Saves as save_checkpoint() does; if that fails, in the second place as `name`, and puts a link to
+// that file into the folder, so that whoever searches the folder finds it. `path`: the link, if the
+// folder takes one.
+kept_file save_checkpoint_or_elsewhere(second_place& place, const std::string& folder, const std::string& name, const checkpoint& c,
+                                       std::size_t keep, const before_write& before = {});
 // Writes to the second place, as `name`. `why`: the error at the requested path.
 kept_file write_elsewhere(second_place& place, record_error why, const std::string& name, const file_writer& write);
 

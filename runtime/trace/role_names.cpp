@@ -30,17 +30,23 @@ const role_names::named* role_names::find(std::uint32_t job, role_id role, time_
   return after == names.begin() ? &names.front() : &*std::prev(after);
 }
 
+time_point role_names::known_since(const named& n, time_point at) { return n.since <= at ? n.since : time_point{}; }
+
 activity_place role_names::place(const std::string& node, const activity& a, duration shift) {
   activity_place p{kept(node), {}, {}, {}};
-  if (const auto* self = find(a.job, a.role, a.at + shift))
+  const auto* self = find(a.job, a.role, a.at + shift);
+  if (self) {
     p.role = self->role;
-  else
+    p.since = known_since(*self, a.at + shift);
+  } else {
     p.role = kept("role " + std::to_string(index_of(a.role)) + " of job " + std::to_string(a.job));
+  }
   const bool has_peer = a.kind == activity::kind_of::received || a.kind == activity::kind_of::sent;
   if (!has_peer || a.peer == no_role) return p;
   if (const auto* peer = find(a.job, a.peer, a.at + shift)) {
     p.peer_node = peer->node;
     p.peer = peer->role;
+    p.peer_since = known_since(*peer, a.at + shift);
   }
   return p;
 }

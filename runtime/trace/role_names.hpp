@@ -31,6 +31,8 @@ class role_names {
     std::string_view node, role;  // in texts_
   };
   const named* find(std::uint32_t job, role_id role, time_point at) const;
+  // When the plan of that name began; 0: the plan of this time has no name any more.
+  static time_point known_since(const named& n, time_point at);
   std::string_view kept(const std::string& text) { return *texts_.insert(text).first; }
   std::set<std::string> texts_;
   std::map<std::string, std::vector<activity_names>> plans_;                 // by node; shifted

@@ -18,6 +18,11 @@ std::string_view sent_name(std::size_t body) {
   return body < names.size() ? std::string_view(names[body]) : "send ?";
 }
 
+// Returns false if a plan of the sender began between the two ends: they are of two messages.
+bool are_of_one_plan(time_point sent, const activity_place& sender, time_point received, const activity_place& receiver) {
+  return sent >= receiver.peer_since && received >= sender.since;
+}
+
 }  // namespace
 
 template <class F>
@@ -59,8 +64,15 @@ void timeline::message(const activity& a, const activity_place& at, const role_t
     forgotten_ += under_way_.erase(order_.front());
     return order_.pop_front();
   }
-  const auto& o = other->second;
-  sent ? crossed({a, at, when}, o.at) : crossed(o, when);
+  const message_end here{a, at, when};
+  auto& there = other->second;
+  const auto &from = sent ? here : there, &to = sent ? there : here;
+  if (there.what.kind == a.kind || !are_of_one_plan(from.at, from.place, to.at, to.place)) {
+    ++forgotten_;  // the other end of the earlier one will not follow
+    if (here.at >= there.at) there = here;
+    return;
+  }
+  crossed(from, to.at);
   under_way_.erase(other);
 }
 

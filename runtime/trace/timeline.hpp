@@ -10,7 +10,8 @@
 //
 // Activities may be added in any order, those of one role in order of time. Of a message between
 // nodes of which only one end is known when `most_under_way` others have followed (it was lost, or
-// one node was not recorded), the link shows nothing; it is counted.
+// one node was not recorded), or when a role of a later plan uses its number, the link shows
+// nothing; it is counted.
 // Threads: one at a time. Errors: none; the file has them.
 #pragma once
 
@@ -31,6 +32,9 @@ namespace troupe {
 struct activity_place {
   std::string_view node, role;
   std::string_view peer_node, peer;  // of a message
+  // When the plans of both roles began that ran at the time of the activity; 0: unknown. Roles of
+  // each plan number their messages from the start.
+  time_point since{}, peer_since{};
 };
 
 class timeline {

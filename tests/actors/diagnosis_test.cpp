@@ -164,6 +164,20 @@ TEST(diagnosis, says_that_no_job_runs_when_there_are_no_roles) {
   EXPECT_EQ(diagnosis_text(v, d), "no job runs");
 }
 
+TEST(diagnosis, names_the_job_that_has_no_roles_and_the_nodes_that_are_not_there) {
+  repl_view v;
+  v.nodes.resize(2);
+  v.nodes[0].name = "n1", v.nodes[0].state = "up";
+  v.nodes[1].name = "n2", v.nodes[1].state = "absent";
+  v.jobs.resize(2);
+  v.jobs[0].id = 1, v.jobs[0].state = "gathering";
+  v.jobs[1].id = 2, v.jobs[1].state = "queued";
+  EXPECT_EQ(diagnosis_text(v, diagnose(v, {})), "job 1 is gathering: it has no roles; n2 is absent");
+  EXPECT_EQ(diagnosis_object(v, diagnose(v, {}))["state"], "gathering");
+  v.jobs[0].state = "done";
+  EXPECT_EQ(diagnosis_text(v, diagnose(v, {})), "no job runs; job 2 is queued");
+}
+
 TEST(diagnosis, counts_a_silent_node_as_stuck_when_a_job_needs_it) {
   repl_view v;
   v.coordinator = "n1";

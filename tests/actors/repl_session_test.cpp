@@ -1,5 +1,5 @@
 // Tests of the REPL's commands on a fake backend: their output, their effects and their refusals.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
 
@@ -126,6 +126,37 @@ TEST_F(repl_commands_test, commands_go_to_the_running_job_or_the_named_one) {
   EXPECT_EQ(text("pause").text, "no job is running");
   backend_.refusal = "job 1 is over";
   EXPECT_EQ(text("pause 1").text, "job 1 is over");
+}
+
+// The controller answers for a job that does not run yet, or not any more.
+TEST_F(repl_commands_test, commands_go_to_the_job_whose_turn_it_is_in_each_phase) {
+  const std::vector<std::string> lines = {"pause",
+                                          "resume",
+                                          "stop",
+                                          "kill",
+                                          "checkpoint",
+                                          "eval",
+                                          "drain n2",
+                                          "staleness",
+                                          "add-node n2",
+                                          "move conv1 n2",
+                                          "mode bsp",
+                                          "balance 1,1",
+                                          "set train.dynamics.lr 0.1"};
+  auto& job = backend_.v.jobs.back();
+  for (const char* state : {"gathering", "preparing", "running", "paused", "stopping", "ending"})
+    for (const auto& line : lines) {
+      SCOPED_TRACE(line + " while " + state);
+      job.state = state;
+      backend_.refusal = "job 2 has not started yet: it waits for its nodes";
+      EXPECT_EQ(text(line).text, backend_.refusal);
+    }
+  for (const char* state : {"queued", "checking", "receiving"})
+    for (const auto& line : lines) {
+      SCOPED_TRACE(line + " while " + state);
+      job.state = state;
+      EXPECT_THAT(text(line).text, testing::StartsWith(std::string("no job is running; job 2 is ") + state));
+    }
 }
 
 TEST_F(repl_commands_test, set_checks_key_and_value) {

@@ -95,7 +95,8 @@ TEST_F(controller_failures, consecutive_node_failures_are_one_recovery) {
   found({"n1"}, 40);
   ready({"n1"});
   swap_all({"n1"});
-  EXPECT_EQ(last_said(), "recovered: node n3 is lost: gone; continued without n2, n3, n4");
+  EXPECT_EQ(last_said(),
+            "recovered: node n3 is lost: gone; node n4 is lost: gone; node n2 is lost: gone; continued without n2, n3, n4");
   out_.clear();
   EXPECT_EQ(sent<end_job>().size(), 0u);
 }

@@ -34,7 +34,7 @@ class controller_job_recovery : public testing::Test {
 
 TEST_F(controller_job_recovery, a_lost_node_is_gone_and_used_again_when_it_rejoins) {
   nodes_.disconnected("n2", all_joined);
-  const auto a = r_.assess("why", nodes_, {"n1", "n2"}, {});
+  const auto a = r_.assess({"why", {"n2"}}, nodes_, {"n1", "n2"}, {});
   EXPECT_EQ(a.down, node_names{"n2"});
   EXPECT_EQ(a.loss.gone, node_names{"n2"});
   EXPECT_EQ(a.loss.without, node_names{"n2"});
@@ -45,14 +45,44 @@ TEST_F(controller_job_recovery, a_lost_node_is_gone_and_used_again_when_it_rejoi
 
 TEST_F(controller_job_recovery, a_drained_node_is_not_used_again_when_it_rejoins) {
   nodes_.disconnected("n2", all_joined);
-  r_.assess("why", nodes_, {"n1"}, {"n2"});
+  r_.assess({"why", {}}, nodes_, {"n1"}, {"n2"});
   EXPECT_TRUE(r_.failures().away.empty());
+}
+
+TEST_F(controller_job_recovery, a_lost_node_that_a_user_drains_is_not_used_again_when_it_rejoins) {
+  EXPECT_FALSE(r_.stays_away("n2"));
+  nodes_.disconnected("n2", all_joined);
+  r_.assess({"why", {"n2"}}, nodes_, {"n1", "n2"}, {});
+  EXPECT_TRUE(r_.stays_away("n2"));
+  EXPECT_TRUE(r_.failures().away.empty());
+  r_.assess({"why", {}}, nodes_, {"n1"}, {"n2"});
+  EXPECT_TRUE(r_.failures().away.empty());
+}
+
+TEST_F(controller_job_recovery, a_node_that_the_next_plan_uses_again_is_not_away) {
+  nodes_.disconnected("n2", all_joined);
+  r_.assess({"why", {"n2"}}, nodes_, {"n1", "n2", "n3"}, {});
+  nodes_.joined("n2", {"127.0.0.1:2", "same", protocol, abi_version, 2}, all_joined);
+  nodes_.disconnected("n3", all_joined);
+  r_.assess({"why", {"n3"}}, nodes_, {"n1", "n2", "n3"}, {});
+  r_.uses_all_but({"n3"});
+  EXPECT_EQ(r_.failures().away, node_names{"n3"});
+}
+
+TEST_F(controller_job_recovery, each_node_that_is_left_out_has_its_reason) {
+  nodes_.disconnected("n2", all_joined);
+  nodes_.leaves("n3");
+  nodes_.hangs("n4");
+  const auto loss = r_.assess({"n1 was suspended", {}}, nodes_, {"n1", "n2", "n3", "n4"}, {}).loss;
+  EXPECT_EQ(loss.why, "n1 was suspended; node n2 is lost; node n3 shuts down; a task on node n4 does not end");
+  EXPECT_EQ(loss.nodes, (node_names{"n2", "n3", "n4"}));
+  EXPECT_EQ(r_.assess(loss, nodes_, {"n1", "n2", "n3", "n4"}, {}).loss.why, loss.why) << "no reason is given twice";
 }
 
 TEST_F(controller_job_recovery, a_node_that_leaves_can_report_its_state) {
   nodes_.leaves("n2");
   nodes_.leaves("n1");  // the coordinator's node stays in the plan
-  const auto a = r_.assess("why", nodes_, {"n1", "n2"}, {});
+  const auto a = r_.assess({"why", {}}, nodes_, {"n1", "n2"}, {});
   EXPECT_EQ(a.loss.without, node_names{"n2"});
   EXPECT_TRUE(a.loss.gone.empty());
   EXPECT_TRUE(a.loss.silent.empty());
@@ -60,9 +90,9 @@ TEST_F(controller_job_recovery, a_node_that_leaves_can_report_its_state) {
 
 TEST_F(controller_job_recovery, a_node_that_lost_its_roles_is_silent_until_a_plan_begins) {
   r_.lost_connection("n2");
-  EXPECT_EQ(r_.assess("why", nodes_, {"n1", "n2"}, {}).loss.silent, node_names{"n2"});
+  EXPECT_EQ(r_.assess({"why", {}}, nodes_, {"n1", "n2"}, {}).loss.silent, node_names{"n2"});
   r_.has_all_roles();
-  EXPECT_TRUE(r_.assess("why", nodes_, {"n1", "n2"}, {}).loss.silent.empty());
+  EXPECT_TRUE(r_.assess({"why", {}}, nodes_, {"n1", "n2"}, {}).loss.silent.empty());
 }
 
 TEST_F(controller_job_recovery, roles_restart_again_only_after_a_further_step) {
@@ -73,9 +103,9 @@ TEST_F(controller_job_recovery, roles_restart_again_only_after_a_further_step) {
 }
 
 TEST_F(controller_job_recovery, nodes_have_five_seconds_to_rejoin) {
-  r_.await("n2", "suspended", all_joined);
-  r_.await("n3", "another text", all_joined + 1s);
-  EXPECT_EQ(r_.rejoins()->why, "suspended");
+  r_.begin_rejoining({{}, {"suspended", {}}, all_joined});
+  r_.await("n2");
+  r_.await("n3");
   EXPECT_FALSE(r_.rejoins()->over(all_joined + 4s));
   EXPECT_TRUE(r_.rejoins()->over(all_joined + 5s));
   r_.joined("n2", true);
@@ -86,9 +116,10 @@ TEST_F(controller_job_recovery, nodes_have_five_seconds_to_rejoin) {
 
 TEST_F(controller_job_recovery, commands_wait_while_nodes_rejoin) {
   EXPECT_FALSE(r_.holds({pause_command{}}));
-  r_.await("n2", "suspended", all_joined);
+  r_.begin_rejoining({{}, {"suspended", {}}, all_joined});
   EXPECT_TRUE(r_.holds({pause_command{}}));
-  EXPECT_EQ(r_.end_rejoining().size(), 1u);
+  r_.hold({{resume_command{}}});
+  EXPECT_EQ(r_.end_rejoining().size(), 2u);
   EXPECT_FALSE(r_.rejoins());
   EXPECT_TRUE(r_.end_rejoining().empty());
 }

@@ -141,6 +141,28 @@ TEST_F(controller_journals, the_result_of_a_job_that_ended_before_the_restart_is
   EXPECT_EQ(v.jobs[0].skipped, 2u);
 }
 
+// The disk of the coordinator's node is full, and the checkpoint is in a second place.
+TEST_F(controller_journals, a_checkpoint_in_the_second_place_is_the_one_that_a_restart_uses) {
+  const auto stored = [&](const std::string& path, const std::string& error) {
+    out_.clear();
+    h_->on_store_begun(id_);
+    h_->on_event({id_, {20, checkpoint_event{}}}, now_, out_);
+    h_->on_stored({id_, kept_kind::checkpoint, path, {}, error}, now_, out_);
+  };
+  begin({"n1", "n2"});
+  const auto before = journal_queued(queued());
+  stored("/s/checkpoint-000001-step-20.safetensors", "");
+  const auto first = ordered_in<journal_line>(out_).at(0).line;
+  stored("/s/checkpoint-000002-step-40.safetensors", "no space left; it is in /tmp/x instead");
+  EXPECT_EQ(sent<said>().back().second.kind, "checkpoint_lost");
+  ASSERT_EQ(ordered<journal_line>(), 1u);
+  const auto found = read_journal(before + first + ordered_in<journal_line>(out_)[0].line);
+  ASSERT_EQ(found.jobs.size(), 1u);
+  EXPECT_EQ(found.jobs[0].kept, "/s/checkpoint-000002-step-40.safetensors");
+  stored("", "no space left; nor in the second place: no space left");
+  EXPECT_EQ(ordered<journal_line>(), 0u);
+}
+
 // A drained node may never come back, so a restart does not wait for it.
 TEST_F(controller_journals, a_restart_does_not_wait_for_drained_nodes) {
   begin({"n1", "n2", "n3"});

@@ -19,7 +19,7 @@ TEST_F(controller_failures, a_lost_connection_between_live_nodes_restarts_the_jo
   found({"n1", "n2", "n3"}, 40);
   ready({"n1", "n2", "n3"});
   swap_all({"n1", "n2", "n3"});
-  EXPECT_EQ(last_said(), "recovered: node n3 is lost: n2 lost the data connection to n3: reset; all nodes start their roles again");
+  EXPECT_EQ(last_said(), "recovered: n2: lost the data connection to n3: reset; all nodes start their roles again");
 }
 
 TEST_F(controller_failures, a_lost_connection_to_a_failed_node_counts_as_one_failure) {

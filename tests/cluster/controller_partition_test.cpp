@@ -85,7 +85,9 @@ TEST_F(controller_partition, one_of_two_nodes_that_stay_disconnected_is_left_out
   ready({"n1", "n2"});
   EXPECT_EQ(sent<swap>().size(), 3u) << "n3 is connected and has roles to end";
   swap_all({"n1", "n2", "n3"});
-  EXPECT_EQ(last_said(), "recovered: node n3 is lost: n2 lost the data connection to n3: closed; continued without n3");
+  EXPECT_EQ(
+      last_said(),
+      "recovered: n2: lost the data connection to n3: closed; n2: no data connection to n3 within 10 s; continued without n3");
   EXPECT_FALSE(asked()) << "n3 has not joined again, so it is not added";
   dies("n3");
   joins("n3");
@@ -103,7 +105,7 @@ TEST_F(controller_partition, a_node_that_leaves_during_a_recovery_is_not_in_the_
   found({"n1", "n2"}, 40);
   ready({"n1", "n2"});
   swap_all({"n1", "n2", "n3"});
-  EXPECT_EQ(last_said(), "recovered: node n4 is lost: gone; continued without n3, n4");
+  EXPECT_EQ(last_said(), "recovered: node n4 is lost: gone; node n3 shuts down; continued without n3, n4");
 }
 
 TEST_F(controller_partition, a_node_that_leaves_during_the_first_plan_does_not_end_the_job) {

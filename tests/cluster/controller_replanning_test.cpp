@@ -17,7 +17,7 @@ plan_found next_plan_on(std::vector<std::string> nodes) {
   return f;
 }
 
-node_loss loss_because(const std::string& why) { return {why, {"n2"}, {"n2"}, {"n2"}}; }
+node_loss loss_because(const std::string& why) { return {{why, {"n2"}}, {"n2"}, {"n2"}, {"n2"}}; }
 
 TEST(controller_replanning, a_change_passes_its_phases_and_becomes_the_running_plan) {
   replanning p;
@@ -95,12 +95,12 @@ TEST(controller_replanning, a_plan_that_lost_a_node_while_swapping_leaves_roles_
   p.prepare(plan_begins);
   p.hand_over();
   p.swap(5, {"n1", "n2"}, plan_begins);
-  p.break_swap("n2", "n2 is lost");
-  p.break_swap("n1", "n1 is lost");
+  p.break_swap("n2", {"n2 is lost", {"n2"}});
+  p.break_swap("n1", {"n1 is lost", {"n1"}});
   EXPECT_TRUE(p.all_swapped());
   const auto n = p.begin();
   EXPECT_TRUE(n.broken);
-  EXPECT_EQ(n.loss->why, "n2 is lost");
+  EXPECT_EQ(n.loss->why, "n2 is lost; n1 is lost");
   EXPECT_FALSE(p.generation());
 }
 

@@ -4,6 +4,8 @@
 #include <fstream>
 #include <set>
 
+#include "actors/control/executor/job_reading.hpp"
+#include "runtime/record/checkpoint.hpp"
 #include "tests/cluster/processes.hpp"
 
 namespace troupe::control {
@@ -57,6 +59,39 @@ TEST_F(job_folders, other_entries_of_the_state_folder_are_not_removed) {
   EXPECT_EQ(remove_old_job_folders(state_, {}, 0), 0u);
   EXPECT_EQ(left(), before);
   EXPECT_EQ(remove_old_job_folders(state_ / "not there", {}, 0), 0u);
+}
+
+// A checkpoint that did not fit into the folder is in a second place; the folder has a link to it.
+class restored_checkpoints : public job_folders {
+ protected:
+  void write(const fs::path& file, std::uint64_t step) {
+    checkpoint c;
+    c.job = "tiny", c.numerics = "any", c.step = step;
+    const auto written = write_checkpoint(file.string(), c);
+    EXPECT_TRUE(written) << written.error().to_string();
+  }
+  // The step of the checkpoint with which a restarted daemon continues the job.
+  std::uint64_t taken_up(const std::string& kept) {
+    const cluster_spec cluster;
+    const job_place at{cluster, "n1", "any", nullptr, state_};
+    unfinished_job j;
+    j.number = 7;
+    j.kept = kept;
+    take_up_given(at, {j});
+    const auto read = load_checkpoint(given_path(at, 7).string());
+    return read ? read->step : 0;
+  }
+};
+
+TEST_F(restored_checkpoints, are_found_in_the_second_place_and_in_the_folder_when_that_is_gone) {
+  const auto folder = put("job-7-tiny-9", 1), second = put("second", 1) / "tiny.checkpoint.safetensors";
+  write(folder / "checkpoint-000001-step-10.safetensors", 10);
+  write(second, 20);
+  const auto link = link_checkpoint(folder.string(), second.string(), 20);
+  ASSERT_TRUE(link) << link.error().to_string();
+  EXPECT_EQ(taken_up(*link), 20u);
+  fs::remove(second);
+  EXPECT_EQ(taken_up(*link), 10u);
 }
 
 TEST(job_folder_names, are_recognised_for_any_job_name) {

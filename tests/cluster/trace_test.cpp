@@ -104,7 +104,7 @@ TEST_F(cluster_trace, diagnose_finds_nothing_when_a_job_runs_and_names_a_stopped
   start_all();
   auto& nothing = troupe({"diagnose", "--cluster", path("cluster.toml")});
   EXPECT_EQ(nothing.wait(), 0) << nothing.out() << nothing.log();
-  EXPECT_EQ(nothing.out(), "no job runs\n");
+  EXPECT_THAT(nothing.out(), testing::StartsWith("no job runs (a job that is queued"));
   auto b = begin(tiny_job(), endless(workers(3, 3)));
   ASSERT_TRUE(b->wait_event("step", 20s, 50));
   auto& fine = troupe({"diagnose", "--cluster", path("cluster.toml"), "--json"});

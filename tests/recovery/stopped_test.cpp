@@ -42,5 +42,50 @@ TEST(recovery_stopped, a_stopped_coordinator_continues_from_surviving_state_in_e
     }
 }
 
+// A plan that a user asked for, or a recovery, is being made when the coordinator's daemon is
+// stopped for so long that some or all nodes close their connections.
+TEST(recovery_stopped, a_coordinator_stopped_while_a_plan_is_next_continues_from_surviving_state) {
+  const std::vector<std::pair<std::string, std::function<void(fleet&)>>> changes = {
+      {"drain n3", [](fleet& f) { f.tell({drain_command{"n3"}}); }},
+      {"move loss0 n2",
+       [](fleet& f) {
+         f.tell({move_command{"loss0", "n2"}});
+       }},
+      {"n3 is lost", [](fleet& f) { f.kill("n3"); }},
+      {"n3 shuts down", [](fleet& f) { f.drain("n3"); }}};
+  for (const auto* name : {"bsp", "easgd"})
+    for (const auto& [what, change] : changes)
+      for (const bool works : {true, false}) {
+        small_text t;
+        t.steps = 60, t.checkpoint = "", t.workers = 2, t.shards = 1;
+        fleet_config c;
+        c.coordinator_works = works;
+        c.job = text_of(mode_named(name), t);
+        c.job += "replicas = 2\n";
+        c.logs = std::getenv("TROUPE_TRACE") != nullptr;
+        const auto calm = run_fleet(c);
+        ASSERT_EQ(calm.wrong, "");
+        std::size_t recovered = 0;
+        for (std::uint64_t later = 0; later < 60; later += 1 + later / 8) {
+          SCOPED_TRACE(std::string(name) + ", " + what + ", stopped " + std::to_string(later) + " messages later" +
+                       (works ? "" : ", no worker on the coordinator's node"));
+          c.seed = testing::first_seed() + later;
+          const auto got = run_fleet(c, [&](fleet& f) {
+            const auto at = calm.points / 3;
+            f.after_point(at, [&](const std::string&) { change(f); });
+            f.after_point(at + later + 1, [&](const std::string&) { f.stop_for(f.coordinator(), 6s); });
+          });
+          ASSERT_EQ(got.wrong, "");
+          EXPECT_EQ(got.kind, "done") << got.text;
+          recovered += got.recovered;
+          for (const auto step : got.recovered_at) EXPECT_GT(step, 0u) << "the job restarted at step 0";
+          if (mode_named(name).lockstep) {
+            EXPECT_EQ(got.sha, calm.sha);
+          }
+        }
+        EXPECT_GT(recovered, 0u);
+      }
+}
+
 }  // namespace
 }  // namespace troupe::recovery

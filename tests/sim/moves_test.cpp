@@ -214,7 +214,7 @@ TEST_F(moves, impossible_commands_are_refused_with_the_reason) {
   amendments two;
   two.without = {"n2"};
   EXPECT_EQ(why({drain_command{"n2"}}, two), "node 'n2' is drained already");
-  EXPECT_EQ(why(move_key("score", "n2"), two), "node 'n2' is drained: `add-node n2` makes it usable again");
+  EXPECT_EQ(why(move_key("score", "n2"), two), "the job does not use node 'n2': `add-node n2` makes it usable again");
   EXPECT_EQ(why(move_key("left.1", "n3")), "");
   EXPECT_EQ(why(move_key("left", "n2")), "");
 }

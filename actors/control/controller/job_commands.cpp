@@ -9,6 +9,21 @@ namespace {
 
 using phase = job_run::phase;
 
+// Why a job that is not over takes no commands.
+std::string why_not(phase at) {
+  switch (at) {
+    case phase::checking:
+    case phase::receiving: return " is still being checked";
+    case phase::queued: return " has not started yet: it is queued";
+    case phase::gathering: return " has not started yet: it waits for its nodes";
+    case phase::preparing: return " has not started yet: its nodes prepare it";
+    case phase::ending: return " is ending";
+    case phase::running:
+    case phase::over: break;
+  }
+  return {};
+}
+
 // Commands wait for the next coordinator role if the present one may have ended.
 void tell_or_hold(job_call& c, const command& what) {
   if (!c.j.recovery.holds(what) && !c.j.plans.holds(what)) c.tell(what);
@@ -23,7 +38,7 @@ expected<void> give(job_call& c, const command& what) {
     return {};
   }
   if (j.run.over()) return unexpected(error(j.text() + " is over"));
-  if (!j.run.runs()) return unexpected(error(j.text() + " has not started yet"));
+  if (!j.run.runs()) return unexpected(error(j.text() + why_not(j.run.at())));
   if (amends(what)) {
     wish(c, what);
     return {};

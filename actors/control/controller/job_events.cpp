@@ -44,9 +44,9 @@ class take_effect {
   bool operator()(const checkpoint_event&) {
     const auto s = j_.log.take_result(kept_kind::checkpoint);
     if (!s) return true;
+    if (!s->path.empty()) j_.files.kept = job_files::checkpoint{s->path, e_.event.step, c_.now};
     if (s->error.empty()) {
       e_.event.what = checkpoint_event{s->path};
-      j_.files.kept = job_files::checkpoint{s->path, e_.event.step, c_.now};
     } else {
       e_.event.what = checkpoint_lost_event{"the checkpoint was not saved: " + s->error};
     }
@@ -145,7 +145,7 @@ void say(job_call& c, job_event e) {
 void on_stored(job_call& c, const stored& s) {
   auto& log = c.j.log;
   log.store_ended(s);
-  if (s.what == kept_kind::checkpoint && s.error.empty()) note_kept(c, s.path);
+  if (s.what == kept_kind::checkpoint && !s.path.empty()) note_kept(c, s.path);
   if (log.stores() > 0) return;
   while (auto e = log.next_released()) take_event(c, std::move(*e));
   finish(c);

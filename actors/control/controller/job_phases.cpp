@@ -36,7 +36,7 @@ void not_gathered(job_call& c) {
                     std::to_string(gather_time(j).count()) + " s)";
   if (!j.plan.survives_failures()) return fail(c, *missing.begin(), text);
   begin_running(c);
-  lose(c, *missing.begin(), text);
+  lose(c, *missing.begin(), text, missing);
 }
 
 // Complete the last event, and the view.
@@ -92,7 +92,8 @@ void gather(job_call& c) {
   if (changed) {
     begin_running(c);
     return begin_recovery(
-        c, "coordinator " + c.self() + " restarted and keeps the changes made by set, mode, move, drain and pause", false, {});
+        c, {"coordinator " + c.self() + " restarted and keeps the changes made by set, mode, move, drain and pause", {}}, false,
+        {});
   }
   j.run.prepare(c.now + prepare_timeout + time_for(j.from.given.bytes), {j.plan.nodes.begin(), j.plan.nodes.end()});
   for (const auto& n : j.plan.nodes) c.send(n, p);

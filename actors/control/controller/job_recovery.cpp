@@ -5,10 +5,20 @@
 
 namespace troupe::control {
 
-job_recovery::assessment job_recovery::assess(const std::string& why, const membership& cluster,
-                                              const std::vector<std::string>& nodes, const std::set<std::string>& drained) {
+namespace {
+
+// Why the next plan does not use this node.
+std::string why_without(const std::string& name, const node_state& n) {
+  if (!n.up) return "node " + name + " is lost";
+  if (n.hung) return "a task on node " + name + " does not end";
+  return n.leaving ? "node " + name + " shuts down" : "other nodes cannot reach " + name;
+}
+
+}  // namespace
+
+job_recovery::assessment job_recovery::assess(failure_cause cause, const membership& cluster, const std::vector<std::string>& nodes,
+                                              const std::set<std::string>& drained) {
   assessment a;
-  a.loss.why = why;
   for (const auto& [name, m] : cluster.all())
     if (!m.up || m.hung || (m.leaving && name != cluster.self()) || failures_.apart.contains(name)) a.down.insert(name);
   for (const auto& n : nodes) {
@@ -18,6 +28,9 @@ job_recovery::assessment job_recovery::assess(const std::string& why, const memb
     if (a.down.contains(n)) a.loss.without.insert(n);
     if (gone || failures_.apart.contains(n) || without_roles_.contains(n)) a.loss.silent.insert(n);
   }
+  for (const auto& n : a.loss.without)
+    if (!cause.nodes.contains(n)) cause.add({why_without(n, cluster.at(n)), {n}});
+  static_cast<failure_cause&>(a.loss) = std::move(cause);
   failures_.clear_all();
   for (const auto& n : a.down)
     if (!drained.contains(n)) failures_.away.insert(n);
@@ -28,11 +41,6 @@ bool job_recovery::may_restart_roles(std::uint64_t step) {
   if (role_failed_ && step <= *role_failed_) return false;
   role_failed_ = step;
   return true;
-}
-
-void job_recovery::await(const std::string& node, const std::string& why, instant now) {
-  if (!rejoins_) rejoins_ = rejoining{{}, why, now};
-  rejoins_->awaited.insert(node);
 }
 
 void job_recovery::joined(const std::string& node, bool with_roles) {
@@ -46,6 +54,10 @@ bool job_recovery::holds(const command& c) {
   return true;
 }
 
+void job_recovery::hold(std::vector<command> commands) {
+  for (auto& c : commands) rejoins_->held.push_back(std::move(c));
+}
+
 std::vector<command> job_recovery::end_rejoining() {
   const auto ended = std::exchange(rejoins_, std::nullopt);
   return ended ? ended->held : std::vector<command>();
@@ -54,6 +66,16 @@ std::vector<command> job_recovery::end_rejoining() {
 void job_recovery::back(const std::string& node) {
   failures_.not_now.erase(node);
   failures_.apart.erase(node);
+}
+
+void job_recovery::uses_all_but(const std::set<std::string>& without) {
+  std::erase_if(failures_.away, [&](const auto& n) { return !without.contains(n); });
+}
+
+bool job_recovery::stays_away(const std::string& node) {
+  if (failures_.away.erase(node) == 0) return false;
+  back(node);
+  return true;
 }
 
 void job_recovery::restore(std::vector<set_value> settings, bool paused, std::uint64_t reached) {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/control/controller/membership.hpp"
@@ -26,8 +27,9 @@ struct rejoining {
   static constexpr std::chrono::seconds within{5};
   static constexpr std::chrono::milliseconds all_heard{500};  // until the ends of all connections have been reported
   std::set<std::string> awaited;                              // nodes that have not joined again
-  std::string why;                                            // for users
+  failure_cause cause;                                        // for users
   instant since{};                                            // the first end of a connection
+  bool counted = false;                                       // the failures of a recovery that it interrupts are counted
   std::vector<command> held = {};                             // commands meanwhile
   // Returns true if all have joined again, or have had the time for it.
   bool over(instant now) const { return now - since >= (awaited.empty() ? std::chrono::milliseconds(all_heard) : within); }
@@ -48,7 +50,7 @@ class job_recovery {
   // Which nodes a plan after this failure must do without. `nodes`: of the running plan. `drained`:
   // by users. Drops all suspicions, and takes notice of the nodes that are used again when they
   // rejoin.
-  assessment assess(const std::string& why, const membership& cluster, const std::vector<std::string>& nodes,
+  assessment assess(failure_cause cause, const membership& cluster, const std::vector<std::string>& nodes,
                     const std::set<std::string>& drained);
   // A role has failed at this step. Returns false if one has failed before and no step was made
   // since.
@@ -60,15 +62,22 @@ class job_recovery {
   const std::optional<rejoining>& rejoins() const { return rejoins_; }
   // The connection with a node of the job has ended; it may still have its roles.
   void lost_connection(const std::string& node) { without_roles_.insert(node); }
-  void await(const std::string& node, const std::string& why, instant now);
+  void begin_rejoining(rejoining r) { rejoins_ = std::move(r); }
+  void await(const std::string& node) { rejoins_->awaited.insert(node); }
   // A node has joined. `with_roles`: those of the running plan.
   void joined(const std::string& node, bool with_roles);
   // Returns true if the command waits until the nodes have rejoined.
   bool holds(const command& c);
+  void hold(std::vector<command> commands);
   // Removes what is awaited; returns the commands that were held.
   std::vector<command> end_rejoining();
   // The node can be used again, if it is one that the job continues without.
   void back(const std::string& node);
+  // A plan without these nodes begins.
+  void uses_all_but(const std::set<std::string>& without);
+  // A user drains a node that the job continues without: the job does not use it when it is back.
+  // Returns false if the node is none of these.
+  bool stays_away(const std::string& node);
 
   // --- what a restart from a saved state must not forget
   const std::vector<set_value>& settings() const { return settings_; }  // by users

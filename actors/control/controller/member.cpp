@@ -71,7 +71,7 @@ void member::on_coordinator_up(member_orders& out) {
 // declared this node failed.
 bool member::keep_roles(const std::string& reason) {
   return (reason.starts_with("peer_silent") || reason.starts_with("replaced")) && job_ && job_->answered && !job_->ending &&
-         !plan_generation_ && !next_;
+         !(plan_generation_ && plan_generation_->swapping) && !next_;
 }
 
 void member::introduce_again(member_orders& out) {
@@ -89,7 +89,9 @@ void member::drop_kept(instant now, member_orders& out) {
 void member::on_coordinator_down(const std::string& reason, member_orders& out) {
   if (std::exchange(joined_, false)) out.push_back(log_line{"the coordinator's daemon " + coordinator_ + " is lost: " + reason});
   keeps_.joins_again = false;
-  if (keeps_.roles || keep_roles(reason)) return void(keeps_.roles = true);
+  keeps_.roles = keeps_.roles || keep_roles(reason);
+  if (keeps_.roles && plan_generation_) drop_generation(out);  // the coordinator drops that plan, too
+  if (keeps_.roles) return;
   next_.reset();
   if (plan_generation_ && plan_generation_->swapping)
     plan_generation_->ending = true;

@@ -10,31 +10,51 @@ namespace {
 
 bool may_recover(const job_call& c) { return c.j.recovery.failures().survives_any() && !c.j.run.stopping() && !c.draining; }
 
+// This daemon was suspended. A next plan cannot begin, since its nodes have closed their
+// connections. Roles that are being swapped cannot be stopped: that plan ends when all have
+// swapped.
+void await_rejoining(job_call& c, failure_cause cause) {
+  auto& j = c.j;
+  const bool counted = j.plans.recovers();
+  if (counted) {
+    auto both = failure_cause(*j.plans.next()->loss);
+    both.add(cause);
+    cause = std::move(both);
+  } else if (j.plans.next()) {
+    say_refused(c, cause.why);
+  }
+  auto held = j.plans.next_is(successor::phase::swapping) ? std::vector<command>() : j.plans.take_held();
+  if (!j.plans.next_is(successor::phase::swapping)) drop_successor(c);
+  j.recovery.begin_rejoining({{}, std::move(cause), c.now, counted, std::move(held)});
+}
+
 }  // namespace
 
-void lose(job_call& c, const std::string& node, const std::string& why) {
+void lose(job_call& c, const std::string& node, const std::string& why, std::set<std::string> named) {
   auto& j = c.j;
   const bool first = !j.plans.recovers();
+  if (!node.empty()) named.insert(node);
+  failure_cause cause{why, std::move(named)};
   if (first) {
     const auto no = j.recovery.failures().note(why, c.now);
     if (no) return fail(c, node.empty() ? c.self() : node, *no);
     if (j.plans.next()) say_refused(c, why);  // answers the user that waits for the move
   }
   if (j.plans.next_is(successor::phase::swapping)) {
-    j.plans.break_swap(node, why);
+    j.plans.break_swap(node, cause);
     if (j.plans.all_swapped()) swap_done(c);
     return;
   }
+  if (!first) return begin_recovery_again(c, true, &cause);
   auto held = j.plans.take_held();
-  const auto reason = first ? why : j.plans.next()->loss->why;
   drop_successor(c);
-  begin_recovery(c, reason, true, std::move(held));
+  begin_recovery(c, std::move(cause), true, std::move(held));
 }
 
-void begin_recovery(job_call& c, const std::string& why, bool live, std::vector<command> held) {
+void begin_recovery(job_call& c, failure_cause cause, bool live, std::vector<command> held) {
   auto& j = c.j;
   for (auto& further : j.recovery.end_rejoining()) held.push_back(std::move(further));
-  auto [down, loss] = j.recovery.assess(why, c.nodes, j.plan.nodes, j.plans.changes().without);
+  auto [down, loss] = j.recovery.assess(std::move(cause), c.nodes, j.plan.nodes, j.plans.changes().without);
   going_back back{j.recovery.settings(), j.recovery.paused()};
   back.seconds = seconds_of(c.now - j.run.begun());
   back.live = live && j.plans.generation();
@@ -44,6 +64,17 @@ void begin_recovery(job_call& c, const std::string& why, bool live, std::vector<
   c.out.emplace_back(check_move{j.id, j.plans.changes(), lost, j.from.what, generation, std::move(back)});
 }
 
+void begin_recovery_again(job_call& c, bool live, const failure_cause* further) {
+  auto& j = c.j;
+  failure_cause cause = *j.plans.next()->loss;
+  if (further) cause.add(*further);
+  const auto stopped = j.plans.next()->stopped;
+  auto held = j.plans.take_held();
+  drop_successor(c);
+  begin_recovery(c, std::move(cause), live, std::move(held));
+  j.plans.stopped_at(stopped);
+}
+
 void ask_for_surviving_state(job_call& c) {
   c.j.plans.collect_state(c.now);
   const auto& silent = c.j.plans.next()->loss->silent;
@@ -51,12 +82,8 @@ void ask_for_surviving_state(job_call& c) {
 }
 
 void nothing_is_left(job_call& c, const std::string& why) {
-  auto& j = c.j;
-  c.log(j.text() + " restarts from its last saved state: " + why);
-  auto held = j.plans.take_held();
-  const auto lost = j.plans.next()->loss->why;
-  drop_successor(c);
-  begin_recovery(c, lost, false, std::move(held));
+  c.log(c.j.text() + " restarts from its last saved state: " + why);
+  begin_recovery_again(c, false);
 }
 
 void went_back(job_call& c, const successor& n) {
@@ -64,7 +91,9 @@ void went_back(job_call& c, const successor& n) {
   const auto again = j.recovery.steps_again(j.view.step, n.step);
   j.view.step = n.step;
   const std::chrono::duration<double, std::milli> took = c.now - n.stopped;
-  const auto text = n.loss->why + "; " + done_text({loss_of(n.loss->without)});
+  auto text = n.loss->why + "; " + done_text({loss_of(n.loss->without)});
+  for (const auto& name : n.loss->nodes)
+    if (n.uses(name) && c.nodes.at(name).since > n.stopped) text += "; " + name + " has joined again";
   const bool from_nothing = n.step == 0 && !n.live() && (again > 0 || j.from.restored);
   const auto* where = from_nothing ? "; there was no checkpoint, so training restarts at step 0" : "";
   const auto node = n.loss->without.empty() ? std::string() : *n.loss->without.begin();
@@ -78,7 +107,7 @@ void went_back(job_call& c, const successor& n) {
 bool restart_role(job_call& c, const std::string& where, const role_failure& what, const std::string& text) {
   auto& j = c.j;
   if (!may_recover(c)) return false;
-  if (j.plans.recovers()) return true;  // a recovery in progress ends that role anyway
+  if (j.plans.recovers() || j.recovery.rejoins()) return true;  // the recovery ends that role anyway
   if (!j.recovery.may_restart_roles(j.view.step)) return false;
   if (j.plans.next_is(successor::phase::swapping)) return lose(c, {}, text), true;
   const bool owns = what.role.starts_with("shard") || what.role.starts_with("coordinator");
@@ -87,7 +116,7 @@ bool restart_role(job_call& c, const std::string& where, const role_failure& wha
   auto held = j.plans.take_held();
   if (j.plans.next()) say_refused(c, text);
   drop_successor(c);
-  begin_recovery(c, text, !owns, std::move(held));
+  begin_recovery(c, {text, {}}, !owns, std::move(held));
   return true;
 }
 
@@ -95,7 +124,11 @@ void take_back(job_call& c) {
   auto& j = c.j;
   if (j.plans.next() || j.recovery.rejoins() || j.run.stopping() || c.draining || j.log.ended() || !j.run.runs()) return;
   for (const auto& n : j.plan.nodes)
-    if (c.nodes.at(n).up && c.nodes.at(n).leaving && n != c.self()) return wish(c, {drain_command{n}});
+    if (c.nodes.at(n).up && c.nodes.at(n).leaving && n != c.self()) {
+      wish(c, {drain_command{n}});
+      if (j.plans.next()) j.plans.node_returns();
+      return;
+    }
   for (const auto& n : j.recovery.failures().away)
     if (c.nodes.at(n).usable() && !j.recovery.failures().not_now.contains(n)) return wish(c, {add_node_command{n}});
 }
@@ -116,24 +149,31 @@ void lose_hung(job_call& c, const std::string& node, const std::string& why) {
 
 bool comes_back(job_call& c, const std::string& node) {
   auto& j = c.j;
+  if (c.nodes.at(node).up) return false;
   j.recovery.lost_connection(node);
-  const auto suspended = c.nodes.clock().suspended(c.now);
-  if (j.plans.next() || c.draining || !j.recovery.failures().survives_any() || !suspended) return false;
-  j.recovery.await(node,
-                   c.self() + " was suspended for " + std::to_string(suspended->count()) + " s, and nodes closed their connections",
-                   c.now);
+  if (c.draining || !j.recovery.failures().survives_any()) return false;
+  if (!j.recovery.rejoins()) {
+    const auto suspended = c.nodes.clock().suspended(c.now);
+    if (!suspended) return false;
+    await_rejoining(
+        c, {c.self() + " was suspended for " + std::to_string(suspended->count()) + " s, and nodes closed their connections", {}});
+  }
+  j.recovery.await(node);
+  if (!j.plans.next()) return true;
+  j.plans.break_swap(node, j.recovery.rejoins()->cause);
+  if (j.plans.all_swapped()) swap_done(c);
   return true;
 }
 
 void watch_rejoining(job_call& c) {
   auto& j = c.j;
   if (!j.recovery.rejoins()->over(c.now)) return;
-  const auto why = j.recovery.rejoins()->why;
-  const auto since = j.recovery.rejoins()->since;
-  const auto no = j.recovery.failures().note(why, c.now);
+  if (j.plans.next()) return watch_successor(c);  // the other nodes still swap their roles
+  const auto r = *j.recovery.rejoins();
+  const auto no = r.counted ? std::nullopt : j.recovery.failures().note(r.cause.why, c.now);
   if (no) return fail(c, c.self(), *no);
-  begin_recovery(c, why, true, {});
-  j.plans.stopped_at(since);
+  begin_recovery(c, r.cause, true, {});
+  j.plans.stopped_at(r.since);
 }
 
 bool take_leave(job_call& c, const std::string& node) {
@@ -146,7 +186,7 @@ bool unreachable(job_call& c, const std::string& node, const std::string& by, co
   auto& j = c.j;
   if (!c.nodes.knows(node) || node == by || !j.has_part(node) || !j.plan.survives_failures()) return false;
   if (j.run.at() == job_run::phase::preparing) begin_running(c);
-  if (c.nodes.at(node).up) j.recovery.failures().suspect(node, by, "node " + node + " is lost: " + by + " " + why, c.now);
+  if (c.nodes.at(node).up) j.recovery.failures().suspect(node, by, by + ": " + why, c.now);
   return true;
 }
 
@@ -155,12 +195,12 @@ void watch_suspects(job_call& c) {
   const auto who = failures.overdue(c.now);
   if (!who) return;
   failures.clear_all();
+  const auto out_of_it = who->node == c.self() ? who->by : who->node;
   if (c.j.plans.recovers() && !c.j.plans.next_is(successor::phase::swapping)) {
-    const auto out_of_it = who->node == c.self() ? who->by : who->node;
     failures.apart.insert(out_of_it);
     failures.not_now.insert(out_of_it);
   }
-  lose(c, {}, who->why);
+  lose(c, {}, who->why, {out_of_it});
 }
 
 }  // namespace troupe::control

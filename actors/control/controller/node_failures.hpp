@@ -19,6 +19,7 @@
 // job that cannot continue fails with the node failure as its reason.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,8 @@
 namespace troupe::control {
 
 // A node of the job, or a connection between two, has failed. `node`: empty if only connections
-// have.
-void lose(job_call& c, const std::string& node, const std::string& why);
+// have. `named`: the nodes that `why` names, if not `node`.
+void lose(job_call& c, const std::string& node, const std::string& why, std::set<std::string> named = {});
 // A task on this node does not end, and its thread cannot be interrupted. This job and later ones
 // run without the node until the task ends or its daemon is restarted. The node's job executor,
 // told to end the roles, waits for the task; the watchdog of the service manager then restarts the
@@ -47,7 +48,9 @@ void watch_suspects(job_call& c);
 
 // --- recovery
 // `held`: commands for the next plan. `live`: surviving state may be used.
-void begin_recovery(job_call& c, const std::string& why, bool live, std::vector<command> held);
+void begin_recovery(job_call& c, failure_cause cause, bool live, std::vector<command> held);
+// The recovery under way is replaced by a new one, which counts as the same.
+void begin_recovery_again(job_call& c, bool live, const failure_cause* further = nullptr);
 // The plan without the failed nodes is ready on all its nodes.
 void ask_for_surviving_state(job_call& c);
 // The surviving nodes lack state that the job needs: restarts it from the last saved state.
@@ -64,7 +67,8 @@ void refused(job_call& c, const command& wish);
 // A node of the job shuts down. Returns false if the job has to stop for it.
 bool take_leave(job_call& c, const std::string& node);
 // The connection with a node of the running job has ended. Returns true if the probable cause is
-// that this daemon was suspended, so that the node may still have its roles.
+// that this daemon was suspended, so that the node may still have its roles. A next plan, whoever
+// asked for it, is dropped, or broken while nodes swap: the recovery that follows makes another.
 bool comes_back(job_call& c, const std::string& node);
 void watch_rejoining(job_call& c);
 

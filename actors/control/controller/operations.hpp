@@ -223,7 +223,8 @@ using kept_kind = store_effect::kind_of;
 struct stored {
   std::uint32_t job = 0;
   kept_kind what = kept_kind::checkpoint;
-  std::string path, sha256, error;  // path: not empty with an error if another folder has the file
+  // path: not empty with an error if another place has the file; of a checkpoint, the link to it.
+  std::string path, sha256, error;
 };
 
 // Writes a checkpoint or the final weights.

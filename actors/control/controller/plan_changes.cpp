@@ -68,13 +68,21 @@ void say_refused(job_call& c, const std::string& why) { on_event(c, {c.j.id, {c.
 void wish(job_call& c, const command& what) {
   auto& j = c.j;
   if (j.recovery.rejoins()) return say_refused(c, "failed nodes are rejoining");
+  if (j.plans.recovers()) return say_refused(c, "the job recovers from a failure (" + j.plans.next()->loss->why + "); try again");
   if (j.plans.next()) return say_refused(c, "another move is under way: " + done_text(j.plans.next()->wish));
   if (j.run.stopping() || c.draining) return say_refused(c, "the job is ending");
+  if (const auto* d = what.as<drain_command>(); d && j.recovery.stays_away(d->node)) {
+    note_changes(c);
+    return on_event(c, {j.id, {j.view.step, moved_event{0, done_text(what)}}});
+  }
   std::string node;  // that the new plan needs
   if (const auto* m = what.as<move_command>()) node = m->place.substr(0, m->place.find('/'));
   if (const auto* a = what.as<add_node_command>()) node = a->node;
   if (c.nodes.at(node).hung) return say_refused(c, "a task on " + node + " does not end");
-  if (c.nodes.knows(node) && !c.nodes.at(node).usable()) return say_refused(c, "no daemon answers as " + node);
+  if (c.nodes.knows(node) && !c.nodes.at(node).usable()) {
+    const bool returns = what.is<add_node_command>() && j.recovery.failures().away.contains(node);
+    return say_refused(c, "no daemon answers as " + node + (returns ? "; the job uses it again when it joins" : ""));
+  }
   const auto generation = j.plans.change(what, c.now);
   c.out.emplace_back(check_move{j.id, j.plans.changes(), what, {}, generation, {}});
 }
@@ -84,8 +92,7 @@ void on_plan_found(job_call& c, const plan_found& f) {
   if (!j.run.runs() || !j.plans.next_is(successor::phase::checking) || !j.plans.next_is(f.plan_generation)) return;
   if (!f.error.empty()) return refuse(c, f.error);
   const auto down = [&](const std::string& n) { return !c.nodes.at(n).usable(); };
-  if (j.plans.recovers() && std::any_of(f.plan.nodes.begin(), f.plan.nodes.end(), down))
-    return begin_recovery(c, j.plans.next()->loss->why, true, j.plans.take_held());
+  if (j.plans.recovers() && std::any_of(f.plan.nodes.begin(), f.plan.nodes.end(), down)) return begin_recovery_again(c, true);
   j.plans.found(f);
   if (const auto prepared = prepare_next_plan(c); !prepared) refuse(c, prepared.error().text);
 }
@@ -129,12 +136,16 @@ void swap_done(job_call& c) {
   j.recovery.has_all_roles();
   j.view.about = j.plan.about;
   j.run.progressed(c.now);
-  if (n.broken) return begin_recovery(c, n.loss->why, false, std::move(n.held));
+  if (n.broken && j.recovery.rejoins()) return j.recovery.hold(std::move(n.held));
+  if (n.broken) {
+    begin_recovery(c, *n.loss, false, std::move(n.held));
+    return j.plans.stopped_at(n.stopped);
+  }
   c.out.emplace_back(begin_job{j.id});
+  j.recovery.uses_all_but(j.plans.changes().without);
   if (n.recovers()) return went_back(c, n);
   auto& failures = j.recovery.failures();
-  if (const auto* a = n.wish.as<add_node_command>()) failures.away.erase(a->node);
-  if (const auto* d = n.wish.as<drain_command>(); d && c.nodes.at(d->node).leaving) failures.away.insert(d->node);
+  if (const auto* d = n.wish.as<drain_command>(); d && n.node_returns) failures.away.insert(d->node);
   note_changes(c);
   for (auto& held : n.held) c.tell(std::move(held));
   const std::chrono::duration<double, std::milli> took = c.now - n.stopped;
@@ -166,7 +177,7 @@ bool lost_to_successor(job_call& c, const std::string& node, const std::string& 
   if (before || !after) return false;
   if (n->at == successor::phase::preparing && !n->recovers())
     refuse(c, why);
-  else
+  else if (!comes_back(c, node))
     lose(c, node, why);
   return true;
 }

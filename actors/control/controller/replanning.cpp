@@ -3,6 +3,16 @@
 #include <utility>
 
 namespace troupe::control {
+namespace {
+
+constexpr std::size_t longest_why = 400;  // of a recovery; further causes are left out
+
+}  // namespace
+
+void failure_cause::add(const failure_cause& further) {
+  nodes.insert(further.nodes.begin(), further.nodes.end());
+  if (why.size() < longest_why && why.find(further.why) == std::string::npos) why += "; " + further.why;
+}
 
 bool successor::uses(const std::string& node) const { return plan && plan->plan.uses(node); }
 
@@ -64,17 +74,20 @@ void replanning::swap(std::uint64_t step, std::set<std::string> nodes, instant n
   next_->awaited = std::move(nodes);
 }
 
-void replanning::break_swap(const std::string& node, const std::string& why) {
+void replanning::break_swap(const std::string& node, const failure_cause& cause) {
   next_->awaited.erase(node);
   next_->broken = true;
-  if (!next_->loss) next_->loss = node_loss{why, {}, {}, {}};
+  if (next_->loss)
+    next_->loss->add(cause);
+  else
+    next_->loss = node_loss{cause, {}, {}, {}};
 }
 
 successor replanning::begin() {
   auto n = std::move(*next_);
   next_.reset();
   generation_ = n.broken ? std::nullopt : std::optional(n.plan_generation);
-  changes_ = n.plan->changes;
+  if (!n.broken) changes_ = n.plan->changes;
   begins_ = true;
   return n;
 }

@@ -22,9 +22,16 @@
 
 namespace troupe::control {
 
+// Failures that one recovery covers.
+struct failure_cause {
+  std::string why;              // for users: each of them, the first one first
+  std::set<std::string> nodes;  // whose failure `why` names
+
+  void add(const failure_cause& further);
+};
+
 // The failure that a next plan recovers from.
-struct node_loss {
-  std::string why;                // the first failure, for users
+struct node_loss : failure_cause {
   std::set<std::string> gone;     // failed nodes of the running plan
   std::set<std::string> without;  // `gone`, and nodes of it that leave or are unreachable for others
   std::set<std::string> silent;   // nodes of it that cannot report surviving state
@@ -45,6 +52,8 @@ struct successor {
   std::uint32_t plan_generation = 0;
   // What it changes. In a recovery: `lose`, with the nodes that are down.
   command wish;
+  // A node that shuts down asked for it; the job uses that node again when it is back.
+  bool node_returns = false;
   // Set if it recovers from a failure; unset if a user, a leaving node or a returning one asked.
   std::optional<node_loss> loss;
   // Unset while checking.
@@ -100,6 +109,7 @@ class replanning {
   std::uint32_t change(const command& wish, instant now);
   std::uint32_t recover(node_loss from, const command& wish, std::vector<command> held, instant now);
   void stopped_at(instant when) { next_->stopped = when; }  // earlier than now
+  void node_returns() { next_->node_returns = true; }
   void found(const plan_found& f);
   void prepare(instant now);
   // A node is ready. Returns true if all are, once.
@@ -112,9 +122,9 @@ class replanning {
   bool swapped(const std::string& node) { return next_->awaited.erase(node) > 0; }
   bool all_swapped() const { return next_->awaited.empty(); }
   // A node failed while swapping.
-  void break_swap(const std::string& node, const std::string& why);
+  void break_swap(const std::string& node, const failure_cause& cause);
   bool overdue(instant now) const { return next_ && next_->deadline && now > *next_->deadline; }
-  // The next plan becomes the running one. Returns it.
+  // The next plan becomes the running one. Returns it. The changes of a broken one are dropped.
   successor begin();
   // Removes the next plan, if there is one, and returns it.
   std::optional<successor> drop();

@@ -257,12 +257,11 @@ second_place& job_executor::elsewhere_of(std::uint32_t job) {
 }
 
 kept_file job_executor::save_checkpoint_in(const fs::path& folder, const prepared_job& j, const store_effect& what) {
-  const auto c = checkpoint_of(j, what, at_.jobs.numerics);
-  if (auto ok = save_checkpoint(folder.string(), c, static_cast<std::size_t>(j.spec.checkpoint.keep), at_.before); !ok)
-    return write_elsewhere(elsewhere_of(j.id), std::move(ok).error(), safe_job_name(j.spec.name) + ".checkpoint.safetensors",
-                           [&](const std::string& path) { return write_checkpoint(path, c, at_.before); });
-  const auto files = checkpoint_files(folder.string());
-  return {files.empty() ? std::string() : files.front(), {}};
+  auto kept = save_checkpoint_or_elsewhere(
+      elsewhere_of(j.id), folder.string(), safe_job_name(j.spec.name) + ".checkpoint.safetensors",
+      checkpoint_of(j, what, at_.jobs.numerics), static_cast<std::size_t>(j.spec.checkpoint.keep), at_.before);
+  if (fs::path(kept.path).parent_path() != folder) kept.path.clear();  // a restart does not find it
+  return kept;
 }
 
 kept_file job_executor::save_weights_in(const fs::path& folder, const prepared_job& j, const store_effect& what) {

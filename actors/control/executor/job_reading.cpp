@@ -115,15 +115,34 @@ std::filesystem::path given_path(const job_place& at, std::uint32_t job) {
 namespace {
 
 // Hard-links the file, or copies it to another file system. Either way it remains when `from` is
-// removed.
+// removed. A link to a file for which this file system has no room is copied as a link.
 std::error_code linked_or_copied(const std::filesystem::path& from, const std::filesystem::path& to) {
   namespace fs = std::filesystem;
   std::error_code ec;
   fs::create_directories(to.parent_path(), ec);
   fs::remove(to, ec);
-  fs::create_hard_link(from, to, ec);
+  const bool link = fs::is_symlink(from, ec);
+  ec = std::make_error_code(std::errc::cross_device_link);
+  if (!link) fs::create_hard_link(from, to, ec);
   if (ec) fs::copy_file(from, to, fs::copy_options::overwrite_existing, ec);
+  if (!ec || !link) return ec;
+  std::error_code none;
+  fs::remove(to, none);
+  fs::copy_symlink(from, to, ec);
   return ec;
+}
+
+}  // namespace
+
+namespace {
+
+// The checkpoint with which a job continues. A link to one in a second place may have lost its
+// target; then the newest sound one of its folder.
+std::string sound_one(const std::string& kept) {
+  std::error_code odd;
+  if (std::filesystem::exists(kept, odd) && !std::filesystem::is_symlink(kept, odd)) return kept;
+  auto found = load_newest_checkpoint(std::filesystem::path(kept).parent_path().string());
+  return found.newest ? std::move(found.file) : kept;
 }
 
 }  // namespace
@@ -166,7 +185,7 @@ void take_up_given(const job_place& at, const std::vector<unfinished_job>& jobs)
   for (const auto& file : old) fs::remove(file, ignored);
   for (const auto& j : jobs) {
     if (j.kept.empty()) continue;
-    linked_or_copied(j.kept, given_path(at, j.number));
+    linked_or_copied(sound_one(j.kept), given_path(at, j.number));
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -78,6 +79,66 @@ TEST_F(second_places, makes_a_new_folder_if_the_old_one_is_gone_or_not_private) 
   const auto third = write_or_elsewhere(place, "/full/a", writes("third"));
   EXPECT_NE(fs::path(third.path).parent_path(), fs::path(second.path).parent_path());
   EXPECT_EQ(read(third.path), "third");
+}
+
+// --- checkpoints
+
+class second_checkpoints : public second_places {
+ protected:
+  second_checkpoints() { fs::create_directories(folder_); }
+  static checkpoint at_step(std::uint64_t step) {
+    checkpoint c;
+    c.job = "tiny";
+    c.step = step;
+    c.numerics = "any";
+    return c;
+  }
+  // A folder at the path of the temporary file stands in for a full disk.
+  void fill_disk_for(const std::string& file) { fs::create_directories(folder_ + "/" + file + ".tmp/taken"); }
+  kept_file save(std::uint64_t step) { return save_checkpoint_or_elsewhere(place_, folder_, "tiny.checkpoint", at_step(step), 2); }
+  std::uint64_t newest() const {
+    const auto found = load_newest_checkpoint(folder_);
+    return found.newest ? found.newest->step : 0;
+  }
+
+  const std::string folder_ = tmp_.path + "/checkpoints";
+  second_place place_;
+};
+
+TEST_F(second_checkpoints, a_checkpoint_in_the_second_place_is_the_newest_of_its_folder) {
+  EXPECT_FALSE(save(10).trouble);
+  fill_disk_for("checkpoint-000002-step-20.safetensors");
+  const auto second = save(20);
+  ASSERT_TRUE(second.trouble);
+  EXPECT_NE(second.trouble->message.find(place_ + "/tiny.checkpoint instead"), std::string::npos) << second.trouble->message;
+  EXPECT_EQ(second.path, folder_ + "/checkpoint-000002-step-20.safetensors");
+  EXPECT_EQ(newest(), 20u);
+  fill_disk_for("checkpoint-000003-step-30.safetensors");
+  save(30);
+  EXPECT_EQ(newest(), 30u);
+  EXPECT_EQ(checkpoint_files(folder_).size(), 2u) << "one link to the second place, whose file was replaced";
+  EXPECT_FALSE(save(40).trouble);
+  EXPECT_EQ(newest(), 40u);
+}
+
+TEST_F(second_checkpoints, a_checkpoint_whose_second_place_is_gone_is_skipped_and_not_counted) {
+  save(10);
+  fill_disk_for("checkpoint-000002-step-20.safetensors");
+  save(20);
+  fs::remove_all(place_);
+  EXPECT_EQ(newest(), 10u);
+  save(20);
+  EXPECT_EQ(newest(), 20u);
+  EXPECT_EQ(checkpoint_files(folder_).size(), 2u) << "the file of step 10 stays";
+}
+
+TEST_F(second_checkpoints, a_checkpoint_that_another_user_may_have_put_there_is_skipped) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to give a file away";
+  save(10);
+  fill_disk_for("checkpoint-000002-step-20.safetensors");
+  save(20);
+  ASSERT_EQ(::chown((place_ + "/tiny.checkpoint").c_str(), 65534, 65534), 0);
+  EXPECT_EQ(newest(), 10u);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <random>
 
+#include "runtime/trace/role_names.hpp"
 #include "tests/trace_reader.hpp"
 
 namespace troupe {
@@ -117,6 +118,31 @@ TEST_F(timelines, never_show_a_message_that_arrives_before_it_was_sent) {
   EXPECT_EQ(t.slices[0].end, 100);
 }
 
+// The plan of the roles began anew at 1000, and message 1 of the former plan was lost with its
+// node.
+TEST_F(timelines, show_no_message_from_a_plan_to_the_next_one) {
+  activity_place from_now = from, to_now = to;
+  from_now.since = from_now.peer_since = to_now.since = to_now.peer_since = time_point(1000);
+  for (const bool sent_first : {true, false}) {
+    const std::uint64_t number = sent_first ? 1 : 2;
+    message(activity::kind_of::sent, body_push, from, 100, number);
+    if (!sent_first) message(activity::kind_of::received, body_push, to_now, 1350, number);
+    message(activity::kind_of::sent, body_push, from_now, 1300, number);
+    if (sent_first) message(activity::kind_of::received, body_push, to_now, 1350, number);
+  }
+  // of the former plan, only the arrival is known
+  message(activity::kind_of::received, body_push, to, 100, 3);
+  message(activity::kind_of::sent, body_push, from_now, 1300, 3);
+  message(activity::kind_of::received, body_push, to_now, 1350, 3);
+  const auto t = read();
+  ASSERT_EQ(t.slices.size(), 3u);
+  for (const auto& s : t.slices) {
+    EXPECT_EQ(s.begin, 1300);
+    EXPECT_EQ(s.end, 1350);
+  }
+  EXPECT_EQ(lines.forgotten(), 3u);
+}
+
 TEST_F(timelines, count_messages_of_which_one_end_stays_unknown) {
   for (std::uint64_t n = 0; n < timeline::most_under_way + 10; ++n)
     message(activity::kind_of::sent, body_push, from, static_cast<std::int64_t>(n), n);
@@ -176,6 +202,23 @@ TEST(track_event_file, reports_a_full_disk) {
   const auto done = made->finish();
   ASSERT_FALSE(done);
   EXPECT_NE(done.error().text.find("No space left"), std::string::npos) << done.error().text;
+}
+
+TEST(names_of_roles, say_when_the_plan_of_a_role_began) {
+  role_names names;
+  names.set("n1", {{time_point(100), 1, {"worker0", ""}}, {time_point(1000), 1, {"worker0", ""}}});
+  names.set("n2", {{time_point(120), 1, {"", "shard0"}}});
+  activity a;
+  a.kind = activity::kind_of::sent;
+  a.job = 1, a.role = role_id{0}, a.peer = role_id{1};
+  const auto since = [&](std::int64_t at) {
+    a.at = time_point(at);
+    const auto p = names.place("n1", a);
+    return std::pair(p.since.count(), p.peer_since.count());
+  };
+  EXPECT_EQ(since(500), std::pair(100L, 120L));
+  EXPECT_EQ(since(1500), std::pair(1000L, 120L));
+  EXPECT_EQ(since(50), std::pair(0L, 0L)) << "the plan of that time has no name any more";
 }
 
 }  // namespace
