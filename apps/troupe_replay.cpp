@@ -85,11 +85,12 @@ const replay::role_part* part_of(const std::vector<post_mortem>& all, role_id r)
 
 }  // namespace
 
-expected<std::vector<recorded_plan>, record_error> read_recorded(const std::vector<std::string>& folders) {
+expected<std::vector<recorded_plan>, record_error> read_recorded(const std::vector<std::string>& folders, bool load_plugins) {
   std::map<std::tuple<std::string, std::uint32_t, std::uint64_t>, recorded_plan> by_plan;
   for (const auto& f : folders) {
     auto read = read_post_mortem(f);
     if (!read) return unexpected(std::move(read).error());
+    read->what.load_plugins = load_plugins;
     auto& p = by_plan[{read->messages.job, read->plan_generation, read->begins.step}];
     p.folders.push_back(f);
     p.nodes.push_back(*std::move(read));

@@ -23,8 +23,9 @@ struct recorded_plan {
 };
 
 // Reads folders, and groups them by plan. Plans are in the order in which they began; one that a
-// later incarnation of a daemon began again follows.
-expected<std::vector<recorded_plan>, record_error> read_recorded(const std::vector<std::string>& folders);
+// later incarnation of a daemon began again follows. `load_plugins`: as of job_text
+// (prepare_text.hpp).
+expected<std::vector<recorded_plan>, record_error> read_recorded(const std::vector<std::string>& folders, bool load_plugins);
 
 // Makes the job, with the state that the plan began with. Prints the error; returns the exit code,
 // 0 if there is none.

@@ -112,7 +112,7 @@ class embedded_backend final : public repl_backend {
   }
 
   expected<std::uint32_t> submit(const repl_submission& s) override {
-    auto made = prepare_text({s.text, s.file, s.overrides}, all_);
+    auto made = prepare_text({s.text, s.file, s.overrides, {}, true}, all_);  // `submit` names the file
     if (!made) return unexpected(all_of(made.error()));
     if (const auto fits = check_memory(**made, 0, machine_memory(dev_->pool().bytes_held)); !fits)
       return unexpected(error(fits.error().to_string()));
@@ -273,7 +273,7 @@ class embedded_backend final : public repl_backend {
       line += r.state + weights + (result.error.empty() ? "" : ": " + result.error);
       if (r.state == "stopped" && !saved_.newest.path.empty())
         line += "; resume with: " +
-                (saved_.run ? "troupe resume " + saved_.run->word() : resume_command(jobs_[id - 1].submitted, saved_.newest.path));
+                (saved_.run ? "troupe resume " + saved_.run->words() : resume_command(jobs_[id - 1].submitted, saved_.newest.path));
       running_.reset();
     }
     if (result.hung && reports_.hung) reports_.hung();

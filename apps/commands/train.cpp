@@ -88,7 +88,7 @@ std::optional<job_origin> origin_of(const train_arguments& a, const prepared_job
 
 // The commands that the summary suggests.
 std::vector<std::string> next_commands(const train_arguments& a, const run_recorder* record) {
-  if (record) return {"troupe plot " + record->word(), "troupe predict " + record->word() + " INPUT"};
+  if (record) return {"troupe plot " + record->word(), "troupe predict " + record->words() + " INPUT"};
   if (a.out.empty()) return {};
   return {"troupe test " + a.file + " --weights " + a.out};
 }

@@ -328,6 +328,7 @@ expected<std::unique_ptr<run_recorder>, record_error> run_recorder::resume(const
 const fs::path& run_recorder::folder() const { return impl_->folder; }
 std::uint32_t run_recorder::number() const { return info().number; }
 std::string run_recorder::word() const { return std::to_string(number()); }
+std::string run_recorder::words() const { return word() + (impl_->j->spec.plugins.empty() ? "" : " --load-plugins"); }
 fs::path run_recorder::checkpoints() const { return info().checkpoints; }
 
 void run_recorder::event(const event_effect& e) { impl_->put({0, e}); }

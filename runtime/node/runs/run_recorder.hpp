@@ -52,7 +52,8 @@ class run_recorder {
 
   const std::filesystem::path& folder() const;
   std::uint32_t number() const;
-  std::string word() const;  // how commands name it: "7"
+  std::string word() const;   // how commands name it: "7"
+  std::string words() const;  // of commands that read its job: "7", or "7 --load-plugins" if the job names plugins
   std::filesystem::path checkpoints() const;
 
   void event(const event_effect& e);
