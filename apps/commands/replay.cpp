@@ -223,7 +223,7 @@ int run_replay_command(const replay_arguments& a, const output& out) {
   const auto found = copies ? copy_from_cluster(a, copies->path, out) : find_recordings(a);
   if (!found) return out.wrong(found.error().file, found.error().message);
   auto read = read_recorded(found->folders, a.load_plugins);
-  if (!read) return out.wrong(read.error().file, read.error().message);
+  if (!read) return unreadable(out, read.error());
   auto& plans = *read;
   const std::shared_ptr<device> dev = make_cpu_device();
   const auto plan = a.to ? plan_of_step(plans, *a.to) : std::optional<std::size_t>(0);
