@@ -220,7 +220,7 @@ class embedded_backend final : public repl_backend {
     prepare_for_run_folder(*j);
     auto info = facts_of_run(*j, numerics);
     info.overrides = submitted_of(j->id).overrides;
-    auto made = run_recorder::create(runs, j, std::move(info), resolved_job_text(*j));
+    auto made = run_recorder::create(runs, j, std::move(info), resolved_job_text(*j), {reports_.tell_person});
     if (!made) {
       reports_.tell_person("job " + std::to_string(j->id) + " has no run folder: " + made.error().to_string());
       return nullptr;

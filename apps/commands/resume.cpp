@@ -90,7 +90,7 @@ int run_resume(const resume_arguments& given, const output& out) {
     t.checkpoint_folder = info.checkpoints;
   info.last_step = t.job->last_step;
   prepare_for_run_folder(*t.job);
-  auto record = run_recorder::resume(folder, t.job, info);
+  auto record = run_recorder::resume(folder, t.job, info, noticed_on(out));
   if (!record) return wrong_file(out, record.error());
   t.record = std::move(*record);
   return train_here(std::move(t), a, out);
