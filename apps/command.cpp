@@ -22,6 +22,10 @@ CLI::Option* file_option(CLI::App& c, const std::string& name, std::string& into
   return c.add_option(name, into, text)->option_text("FILE");
 }
 
+CLI::Option* load_plugins_option(CLI::App& c, bool& into, const std::string& of) {
+  return c.add_flag("--load-plugins", into, "Load the plugins that " + of + " names, which runs their code");
+}
+
 void threads_option(CLI::App& c, unsigned& into, const std::string& fallback) {
   c.add_option("--threads", into, "Threads shared by all actors (default: " + fallback + ")")
       ->option_text("N")

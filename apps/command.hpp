@@ -39,6 +39,8 @@ cli_command make_command(std::string name, std::string about, std::string exampl
 void json_option(CLI::App& c);                    // --json
 void job_options(CLI::App& c, job_arguments& a);  // JOB, --set and --json
 CLI::Option* file_option(CLI::App& c, const std::string& name, std::string& into, const std::string& text);
+// --load-plugins. `of`: what names the plugins: a file that the user did not name as a job file.
+CLI::Option* load_plugins_option(CLI::App& c, bool& into, const std::string& of);
 void threads_option(CLI::App& c, unsigned& into, const std::string& fallback);
 
 }  // namespace troupe

@@ -15,7 +15,8 @@ namespace troupe {
 expected<std::shared_ptr<prepared_job>, diagnostics> load_job(const job_arguments& a, const std::vector<node_spec>& nodes) {
   auto text = read_config_text(a.file);
   if (!text) return unexpected(std::move(text).error());
-  return prepare_text({std::move(*text), a.file, a.overrides}, std::make_shared<const tables>(node_tables()), nodes);
+  return prepare_text({std::move(*text), a.file, a.overrides, {}, a.load_plugins}, std::make_shared<const tables>(node_tables()),
+                      nodes);
 }
 
 expected<std::shared_ptr<prepared_job>, diagnostics> load_job_to_train(const job_arguments& a) {

@@ -19,6 +19,7 @@ struct job_arguments {
   std::string file;
   std::vector<std::string> overrides;  // --set
   bool json = false;
+  bool load_plugins = true;  // false: the user did not name `file` as a job file, nor gave --load-plugins
 };
 
 // Reads the job file, loads its plugins and validates everything. Does not run the job. `nodes`: as

@@ -96,11 +96,12 @@ const replay::role_part* part_of(const std::vector<post_mortem>& all, role_id r)
 
 }  // namespace
 
-expected<std::vector<recorded_plan>, record_error> read_recorded(const std::vector<std::string>& folders) {
+expected<std::vector<recorded_plan>, post_mortem_error> read_recorded(const std::vector<std::string>& folders, bool load_plugins) {
   std::map<std::tuple<std::string, std::uint32_t, std::uint64_t>, recorded_plan> by_plan;
   for (const auto& f : folders) {
     auto read = read_post_mortem(f);
     if (!read) return unexpected(std::move(read).error());
+    read->what.load_plugins = load_plugins;
     auto& p = by_plan[{read->messages.job, read->plan_generation, read->begins.step}];
     p.folders.push_back(f);
     p.nodes.push_back(*std::move(read));
@@ -111,6 +112,10 @@ expected<std::vector<recorded_plan>, record_error> read_recorded(const std::vect
   std::sort(plans.begin(), plans.end(),
             [](const recorded_plan& a, const recorded_plan& b) { return a.first().milliseconds < b.first().milliseconds; });
   return plans;
+}
+
+int unreadable(const output& out, const post_mortem_error& e) {
+  return e.damaged ? out.failed(e.file, e.message) : wrong_file(out, e);
 }
 
 int prepare_to_replay(recorded_plan& p, const device& dev, const output& out) {

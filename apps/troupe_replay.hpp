@@ -24,7 +24,11 @@ struct recorded_plan {
 
 // Reads folders, and groups them by plan. Plans are in the order in which they began; one that a
 // later incarnation of a daemon began again follows. Plans without a message are left out.
-expected<std::vector<recorded_plan>, record_error> read_recorded(const std::vector<std::string>& folders);
+// `load_plugins`: as of job_text (prepare_text.hpp).
+expected<std::vector<recorded_plan>, post_mortem_error> read_recorded(const std::vector<std::string>& folders, bool load_plugins);
+
+// Prints why a folder cannot be read; returns the exit code.
+int unreadable(const output& out, const post_mortem_error& e);
 
 // Makes the job, with the state that the plan began with. Prints the error; returns the exit code,
 // 0 if there is none.

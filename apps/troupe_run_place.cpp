@@ -16,6 +16,10 @@ std::filesystem::path runs_folder(const std::string& run_dir, bool no_run) {
   return run_dir.empty() ? default_runs_folder() : std::filesystem::path(run_dir);
 }
 
+lock_patience noticed_on(const output& out) {
+  return {[&out](const std::string& text) { out.remark(text); }};
+}
+
 std::vector<std::string> checkpoint_folders_of(const std::filesystem::path& runs, const std::string& job) {
   std::vector<std::string> list;
   if (runs.empty()) return list;

@@ -62,7 +62,7 @@ int run_reporter::finish() {
   if (!troubles_.empty()) return exit_failed;
   auto done = r.done;
   if (record) done.run = record->folder().string();
-  auto more = r.stopped && record ? std::vector<std::string>{"troupe resume " + record->word()} : next;
+  auto more = r.stopped && record ? std::vector<std::string>{"troupe resume " + record->words()} : next;
   progress_.end_with({sampler.text(), record ? record->folder().string() : std::string(), std::move(more)});
   progress_.event({r.step, std::move(done)});
   return exit_done;
@@ -95,7 +95,7 @@ int run_reporter::failed(const embedded_result& r) {
 void run_reporter::save_weights_of(const embedded_result& r) {
   if (weights_file.empty()) return;
   if (r.stopped) {
-    const auto how = record ? "`troupe resume " + record->word() + "`" : "--resume " + checkpoint_.path;
+    const auto how = record ? "`troupe resume " + record->words() + "`" : "--resume " + checkpoint_.path;
     troubles_.push_back(
         {weights_file,
          {},

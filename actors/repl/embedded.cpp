@@ -112,7 +112,7 @@ class embedded_backend final : public repl_backend {
   }
 
   expected<std::uint32_t> submit(const repl_submission& s) override {
-    auto made = prepare_text({s.text, s.file, s.overrides}, all_);
+    auto made = prepare_text({s.text, s.file, s.overrides, {}, true}, all_);  // `submit` names the file
     if (!made) return unexpected(all_of(made.error()));
     if (const auto fits = check_memory(**made, 0, machine_memory(dev_->pool().bytes_held)); !fits)
       return unexpected(error(fits.error().to_string()));
@@ -220,7 +220,7 @@ class embedded_backend final : public repl_backend {
     prepare_for_run_folder(*j);
     auto info = facts_of_run(*j, numerics);
     info.overrides = submitted_of(j->id).overrides;
-    auto made = run_recorder::create(runs, j, std::move(info), resolved_job_text(*j));
+    auto made = run_recorder::create(runs, j, std::move(info), resolved_job_text(*j), {reports_.tell_person});
     if (!made) {
       reports_.tell_person("job " + std::to_string(j->id) + " has no run folder: " + made.error().to_string());
       return nullptr;
@@ -273,7 +273,7 @@ class embedded_backend final : public repl_backend {
       line += r.state + weights + (result.error.empty() ? "" : ": " + result.error);
       if (r.state == "stopped" && !saved_.newest.path.empty())
         line += "; resume with: " +
-                (saved_.run ? "troupe resume " + saved_.run->word() : resume_command(jobs_[id - 1].submitted, saved_.newest.path));
+                (saved_.run ? "troupe resume " + saved_.run->words() : resume_command(jobs_[id - 1].submitted, saved_.newest.path));
       running_.reset();
     }
     if (result.hung && reports_.hung) reports_.hung();

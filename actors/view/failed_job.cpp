@@ -45,8 +45,7 @@ expected<void, record_error> begin_recording(prepared_job& j, const job_origin& 
   auto m = plan_of(j, from);
   m.milliseconds = since_1970<std::chrono::milliseconds>();
   m.begins = {j.continued ? plan_beginning::with::recorded : plan_beginning::with::fillers, {}, {}, j.first_step};
-  const auto folder =
-      from.recordings / ("plan-" + std::to_string(from.plan_generation) + "-from-step-" + std::to_string(j.first_step));
+  const auto folder = from.recordings / recording_name(from.plan_generation, j.first_step);
   std::optional<checkpoint> beginning;
   if (j.before)
     beginning = checkpoint_of(j, {store_effect::kind_of::checkpoint, j.first_step, j.before->named, j.before}, numerics);

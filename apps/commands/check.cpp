@@ -5,11 +5,10 @@
 
 #include "apps/command.hpp"
 #include "apps/troupe_job.hpp"
-#include "runtime/base/wording.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/config/document.hpp"
 #include "runtime/node/config/job_file.hpp"
-#include "runtime/node/config/plugin.hpp"
+#include "runtime/node/config/prepare_text.hpp"
 #include "runtime/node/config/resolved_job.hpp"
 #include "runtime/node/config/sim_file.hpp"
 #include "runtime/node/node_tables.hpp"
@@ -41,25 +40,6 @@ bool is_sim_file(const std::string& path) {
   return root && (has("run") || has("network") || has("compute") || has("fault"));
 }
 
-// Returns an error if the job names plugins. Plugins run code when they are loaded, so files from
-// others must be checkable without loading them.
-diagnostics plugins_of(const std::string& file, const std::vector<std::string>& overrides) {
-  auto text = read_config_text(file);
-  if (!text) return std::move(text).error();
-  auto names = read_plugins(*text, file, overrides);
-  if (!names) return std::move(names).error();
-  const auto& all = *names;
-  diagnostics found;
-  if (all.empty()) return found;
-  diagnostic d;
-  d.at.file = file;
-  d.message =
-      "the job loads plugins, which are code, so it is not checked further; use `troupe check --load-plugins` to run them: " +
-      joined(all);
-  found.push_back(std::move(d));
-  return found;
-}
-
 int check_one(const std::string& file, const check_arguments& how, const output& out) {
   const auto good = [&](const char* kind, const std::string& text, nlohmann::ordered_json more) {
     nlohmann::ordered_json o{{"event", "check"}, {"file", file}, {"kind", kind}};
@@ -83,11 +63,10 @@ int check_one(const std::string& file, const check_arguments& how, const output&
     const auto& s = *read;
     return good("simulation", "simulation\n", {{"scenario", s.run.has_value()}, {"faults", s.faults.list.size()}});
   }
-  if (!how.load_plugins)
-    if (auto bad = plugins_of(file, how.overrides); !bad.empty()) return out.wrong(bad);
   job_arguments a;
   a.file = file;
   a.overrides = how.overrides;
+  a.load_plugins = how.load_plugins;
   auto loaded = load_job_to_train(a);
   if (!loaded) return out.wrong(loaded.error());
   const auto& j = **loaded;
@@ -99,17 +78,13 @@ int check_one(const std::string& file, const check_arguments& how, const output&
 // the job.
 int print_resolved(const std::string& file, const check_arguments& how, const output& out) {
   if (is_cluster_file(file) || is_sim_file(file)) return out.wrong(file, "--resolved is for job files; check this file without it");
-  if (!how.load_plugins)
-    if (auto bad = plugins_of(file, how.overrides); !bad.empty()) return out.wrong(bad);
   auto text = read_config_text(file);
   if (!text) return out.wrong(text.error());
-  auto plugins = read_plugins(*text, file, how.overrides);
-  if (!plugins) return out.wrong(plugins.error());
-  auto all = node_tables();
-  if (auto loaded = load_plugins(*plugins, all); !loaded) return out.wrong(file, loaded.error().message);
-  auto spec = parse_job(*text, file, all, how.overrides);
+  const auto all = with_plugins({*text, file, how.overrides, {}, how.load_plugins}, std::make_shared<const tables>(node_tables()));
+  if (!all) return out.wrong(all.error());
+  auto spec = parse_job(*text, file, **all, how.overrides);
   if (!spec) return out.wrong(spec.error());
-  const auto resolved = resolved_job_text(*spec, all);
+  const auto resolved = resolved_job_text(*spec, **all);
   if (out.json()) out.object({{"event", "resolved"}, {"file", file}, {"text", resolved}});
   out.text(resolved);
   return exit_done;
@@ -128,7 +103,7 @@ void add_options(CLI::App& c, check_arguments& a) {
   c.add_option("--set", a.overrides, "Override a key of the job files; may be repeated")
       ->option_text("KEY=VALUE")
       ->allow_extra_args(false);
-  c.add_flag("--load-plugins", a.load_plugins, "Load the plugins that the job files name, which runs their code");
+  load_plugins_option(c, a.load_plugins, "a job file");
   c.add_flag("--resolved", a.resolved, "Print the job file with every key and its value: defaults, overrides, options");
   json_option(c);
 }

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 struct predict_arguments : job_arguments {
   std::string weights, run_dir, layer, stdin_format;
   std::vector<std::string> inputs, more_inputs, ignore;
-  bool test = false, resize = false, raw = false;
+  bool test = false, resize = false, raw = false, load_of_run = false;
   prediction_format format;
 };
 
@@ -46,6 +46,7 @@ expected<void, record_error> of_run(predict_arguments& a) {
   if (!found) return unexpected(found.error());
   const auto& folder = *found;
   a.file = run_job_file(folder).string();
+  a.load_plugins = a.load_of_run;
   if (!a.weights.empty()) return {};
   std::error_code ec;
   for (const char* file : {"best.safetensors", "last.safetensors"})
@@ -274,6 +275,7 @@ void add_predict_options(CLI::App& c, predict_arguments& a) {
       ->option_text("COLUMN")
       ->allow_extra_args(false);
   c.add_flag("--raw", a.raw, "Scale floats of .npy files as the job's source scales its numbers");
+  load_plugins_option(c, a.load_of_run, "the run's job.toml");
   file_option(c, "--run-dir", a.run_dir, "Folder of runs (default: $TROUPE_RUNS, or runs/)");
 }
 

@@ -31,7 +31,7 @@ struct replay_arguments {
   std::optional<std::uint64_t> to;
   std::optional<std::string> commands;
   std::string cluster, keep;
-  bool repl = false;
+  bool repl = false, load_plugins = false;
   run_dir_argument run_dir;
 };
 
@@ -222,8 +222,8 @@ int run_replay_command(const replay_arguments& a, const output& out) {
   if (!a.cluster.empty()) copies.emplace(a.keep);
   const auto found = copies ? copy_from_cluster(a, copies->path, out) : find_recordings(a);
   if (!found) return out.wrong(found.error().file, found.error().message);
-  auto read = read_recorded(found->folders);
-  if (!read) return out.wrong(read.error().file, read.error().message);
+  auto read = read_recorded(found->folders, a.load_plugins);
+  if (!read) return unreadable(out, read.error());
   auto& plans = *read;
   const std::shared_ptr<device> dev = make_cpu_device();
   const auto plan = a.to ? plan_of_step(plans, *a.to) : std::optional<std::size_t>(0);
@@ -256,6 +256,7 @@ void add_replay_options(CLI::App& c, replay_arguments& a) {
   file_option(c, "--keep", a.keep, "With --cluster: keep the copies in this folder");
   c.add_flag("--repl", a.repl, "Step through the messages, and look at roles, in a REPL; with --to from there on");
   c.add_option("-c", a.commands, "Run these commands of the REPL, separated by ';', and exit")->option_text("COMMANDS");
+  load_plugins_option(c, a.load_plugins, "the recording");
   run_dir_option(c, a.run_dir);
   json_option(c);
 }

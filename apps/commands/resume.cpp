@@ -16,6 +16,7 @@ namespace fs = std::filesystem;
 
 struct resume_arguments {
   std::string run;  // empty: the newest that is not done
+  bool load_plugins = false;
   train_arguments train;
 };
 
@@ -71,6 +72,7 @@ int run_resume(const resume_arguments& given, const output& out) {
   if (!found) return wrong_file(out, found.error());
   auto& [folder, info] = *found;
   a.file = run_job_file(folder).string();
+  a.load_plugins = given.load_plugins;
   beginning_for(info, a, out);
   auto loaded = load_job_to_train(a);
   if (!loaded) return out.wrong(loaded.error());
@@ -88,7 +90,7 @@ int run_resume(const resume_arguments& given, const output& out) {
     t.checkpoint_folder = info.checkpoints;
   info.last_step = t.job->last_step;
   prepare_for_run_folder(*t.job);
-  auto record = run_recorder::resume(folder, t.job, info);
+  auto record = run_recorder::resume(folder, t.job, info, noticed_on(out));
   if (!record) return wrong_file(out, record.error());
   t.record = std::move(*record);
   return train_here(std::move(t), a, out);
@@ -101,6 +103,7 @@ void add_resume_options(CLI::App& c, resume_arguments& a) {
   file_option(c, "--out", a.train.out, "Write the final weights to this file too (safetensors)");
   file_option(c, "--run-dir", a.train.run_dir, "Folder of runs (default: $TROUPE_RUNS, or runs/)");
   c.add_option("--metrics", a.train.metrics, "Serve Prometheus metrics, as `troupe train` does")->option_text("[HOST:]PORT");
+  load_plugins_option(c, a.load_plugins, "the run's job.toml");
   threads_option(c, a.train.threads, "one per core");
   json_option(c);
 }

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands/commands.hpp"
+#include "apps/troupe_run_place.hpp"
 #include "apps/troupe_terminal.hpp"
 #include "runtime/base/text_table.hpp"
 #include "runtime/base/wording.hpp"
@@ -91,13 +92,13 @@ int list_runs(const runs_arguments& a, const output& out) {
 }
 
 // Removes the run. Holds the run's lock meanwhile, so that no process resumes it.
-expected<void> remove_run(const known_run& r) {
+expected<void> remove_run(const known_run& r, const output& out) {
   const int lock = ::open(run_lock_file(r.folder).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
   const bool held = lock >= 0 && ::flock(lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   const auto remove = [&]() -> expected<void> {
     if (held) return unexpected(error("a process writes this run; stop it first"));
     const auto database = run_database_file(fs::absolute(r.folder).lexically_normal().parent_path());
-    if (const auto deleted = delete_run_rows(database, r.info.number); !deleted)
+    if (const auto deleted = delete_run_rows(database, r.info.number, noticed_on(out)); !deleted)
       return unexpected(error(deleted.error().to_string()));
     std::error_code ec;
     if (fs::remove_all(r.folder, ec) == static_cast<std::uintmax_t>(-1))
@@ -133,7 +134,7 @@ int remove_runs(const runs_arguments& a, std::vector<known_run> runs, const outp
   if (!a.yes && !ask_yes(question + " with all of their weights?")) return out.failed("runs rm", "nothing was removed");
   int code = exit_done;
   for (const auto& r : runs) {
-    if (const auto removed = remove_run(r); !removed)
+    if (const auto removed = remove_run(r, out); !removed)
       code = out.failed(r.folder.string(), removed.error().text);
     else if (out.json())
       out.object({{"event", "removed"}, {"number", r.info.number}, {"folder", r.folder.string()}});

@@ -311,7 +311,8 @@ int run_sim(const sim_arguments& a, const output& out) {
   const std::shared_ptr<device> dev = make_cpu_device();
   if (!dev) return out.failed("cpu", "the kernels do not support this machine's CPU; try: troupe doctor");
   if (!a.replay.empty())
-    return a.file.empty() ? run_replay(a.replay, dev, out) : out.wrong("--replay", "the job comes from the folder: omit JOB");
+    return a.file.empty() ? run_replay(a.replay, a.request.load_plugins, dev, out)
+                          : out.wrong("--replay", "the job comes from the folder: omit JOB");
   if (a.file.empty()) return out.wrong("command line", "JOB is required (or --replay DIR, the folder of a failed job)");
   auto request = a.request;
   request.job = a.file, request.overrides = a.overrides;
@@ -343,6 +344,7 @@ void add_options(CLI::App& c, sim_arguments& a) {
       ->check(CLI::Range(std::int64_t{1}, INT64_MAX));
   c.add_option("--replay", a.replay, "Instead of JOB: replay a failed job from the post-mortem folders of its nodes")
       ->option_text("DIR...");
+  load_plugins_option(c, a.request.load_plugins, "a scenario's job, or the folder of --replay,");
   file_option(c, "--trace", a.trace, "Write what the roles do to this file, a trace for ui.perfetto.dev");
 }
 

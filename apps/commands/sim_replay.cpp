@@ -99,11 +99,12 @@ class replay_run {
 
 }  // namespace
 
-int run_replay(const std::vector<std::string>& folders, const std::shared_ptr<device>& dev, const output& out) {
+int run_replay(const std::vector<std::string>& folders, bool load_plugins, const std::shared_ptr<device>& dev, const output& out) {
   recorded_plan p;
   for (const auto& f : folders) {
     auto read = read_post_mortem(f);
-    if (!read) return wrong_file(out, read.error());
+    if (!read) return unreadable(out, read.error());
+    read->what.load_plugins = load_plugins;
     p.nodes.push_back(*std::move(read));
     p.folders.push_back(f);
   }

@@ -12,6 +12,7 @@ namespace troupe {
 
 class device;
 
-int run_replay(const std::vector<std::string>& folders, const std::shared_ptr<device>& dev, const output& out);
+// `load_plugins`: as of job_text (prepare_text.hpp).
+int run_replay(const std::vector<std::string>& folders, bool load_plugins, const std::shared_ptr<device>& dev, const output& out);
 
 }  // namespace troupe

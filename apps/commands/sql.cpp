@@ -8,6 +8,7 @@
 #include <set>
 
 #include "apps/commands/commands.hpp"
+#include "apps/troupe_run_place.hpp"
 #include "apps/troupe_runs.hpp"
 #include "runtime/base/number_text.hpp"
 #include "runtime/base/text_table.hpp"
@@ -181,7 +182,7 @@ int print_tables(run_query& q, const std::string& file, const output& out) {
 
 int run_sql(const sql_arguments& a, const output& out) {
   const auto file = run_database_file(a.dir.folder());
-  auto opened = run_query::open(file);
+  auto opened = run_query::open(file, noticed_on(out));
   if (!opened) return out.wrong(opened.error().file, opened.error().message);
   auto& q = *opened;
   if (!a.statement) return print_tables(q, file.string(), out);

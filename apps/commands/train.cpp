@@ -65,7 +65,7 @@ std::optional<int> make_run_folder(const train_arguments& a, training& t, const 
     info.begun_from = fs::absolute(file).string();
     info.begun_from_checkpoint = !a.resume.empty();
   }
-  auto made = run_recorder::create(runs, t.job, std::move(info), resolved_job_text(*t.job));
+  auto made = run_recorder::create(runs, t.job, std::move(info), resolved_job_text(*t.job), noticed_on(out));
   if (!made)
     return out.wrong(made.error().file, made.error().message + "; --run-dir DIR names another folder of runs, --no-run makes none");
   t.record = std::move(*made);
@@ -88,7 +88,7 @@ std::optional<job_origin> origin_of(const train_arguments& a, const prepared_job
 
 // The commands that the summary suggests.
 std::vector<std::string> next_commands(const train_arguments& a, const run_recorder* record) {
-  if (record) return {"troupe plot " + record->word(), "troupe predict " + record->word() + " INPUT"};
+  if (record) return {"troupe plot " + record->word(), "troupe predict " + record->words() + " INPUT"};
   if (a.out.empty()) return {};
   return {"troupe test " + a.file + " --weights " + a.out};
 }

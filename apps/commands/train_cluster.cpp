@@ -40,8 +40,8 @@ expected<std::string, diagnostics> reducer_by_machine(const train_arguments& a, 
   const auto text = read_config_text(a.file);
   if (!text) return unexpected(text.error());
   std::string named;
-  const auto j = prepare_text({*text, a.file, a.overrides}, std::make_shared<const tables>(node_tables()), nodes,
-                              [&](job_spec& s, std::vector<node_spec>&) { named = s.train.reducer; });
+  const auto j = prepare_text({*text, a.file, a.overrides, {}, a.load_plugins}, std::make_shared<const tables>(node_tables()),
+                              nodes, [&](job_spec& s, std::vector<node_spec>&) { named = s.train.reducer; });
   if (!j) return unexpected(j.error());
   if (named != "auto") return unexpected(wrong_machine("serves train.exchange.reducer = \"auto\"; the job has \"" + named + '"'));
   const auto list = seconds_of_reducers(*rates->exchange, **j);
@@ -93,7 +93,7 @@ std::string detached_text(const cluster_outcome& end, const std::string& weights
 trace_job traced_job_of(const cluster_submission& s, const std::vector<node_spec>& nodes) {
   const auto all = std::make_shared<const tables>(node_tables());
   if (const auto spec = parse_job(s.text, s.file, *all, s.overrides)) return trace_job_of(*spec, *all, nodes, 0);
-  const auto prepared = prepare_text({s.text, s.file, s.overrides}, all, nodes);
+  const auto prepared = prepare_text({s.text, s.file, s.overrides, {}, true}, all, nodes);
   return prepared ? trace_job_of(**prepared, 0) : trace_job{};
 }
 

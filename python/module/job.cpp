@@ -115,6 +115,7 @@ job_text text_of_job(const py::dict& given) {
     what.text = given["text"].cast<std::string>();
   }
   for (const auto& o : given["overrides"]) what.overrides.push_back(o.cast<std::string>());
+  what.load_plugins = given["load_plugins"].cast<bool>();
   return what;
 }
 

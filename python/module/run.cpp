@@ -1,4 +1,5 @@
 // Training in this process: as `troupe train JOB`, with callbacks of Python.
+#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -87,7 +88,8 @@ class python_run {
       info.begun_from = fs::absolute(job_.begun_from).string();
       info.begun_from_checkpoint = job_.from_checkpoint;
     }
-    auto made = run_recorder::create(wanted_.runs, job_.job, std::move(info), resolved_job_text(*job_.job));
+    auto made = run_recorder::create(wanted_.runs, job_.job, std::move(info), resolved_job_text(*job_.job),
+                                     {[](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); }});
     if (!made) throw job_error(made.error());
     record_ = *std::move(made);
   }

@@ -91,6 +91,7 @@ std::unique_ptr<python_simulation> make(const py::dict& d, const py::list& layer
   r.job = d["file"].cast<std::string>();
   if (!d["text"].is_none()) r.text = d["text"].cast<std::string>();
   for (const auto& o : d["overrides"]) r.overrides.push_back(o.cast<std::string>());
+  r.load_plugins = d["load_plugins"].cast<bool>();
   r.cluster = d["cluster"].cast<std::string>();
   r.network = d["network"].cast<std::string>();
   r.faults = d["faults"].cast<std::string>();

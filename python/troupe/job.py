@@ -51,6 +51,7 @@ class Job:
     overrides  values by key, as --set: {"train.dynamics.lr": 0.02}
     arrays     arrays by name, for `source = "arrays"` in [data]; without names there: x_train, y_train, x_test, y_test
     layers     classes of layers that the job uses (troupe.Layer)
+    load_plugins   False: refuse a job that names plugins, which are code
 
     >>> job = Job(data={"source": "synthetic", "shape": [8], "classes": 3, "examples": 100, "test_examples": 30, "batch": 10},
     ...           layer=[{"name": "scores", "type": "linear", "inputs": ["data"], "outputs": 3},
@@ -63,7 +64,7 @@ class Job:
     """
 
     def __init__(self, source: Path | None = None, *, overrides: Mapping[str, Any] | Sequence[str] | None = None,
-                 arrays: Arrays | None = None, layers: Sequence[Type[Layer]] = (), **tables: Any) -> None:
+                 arrays: Arrays | None = None, layers: Sequence[Type[Layer]] = (), load_plugins: bool = True, **tables: Any) -> None:
         if (source is None) == (not tables):
             raise TypeError("give a job file, or the job's tables as keywords (data=..., layer=..., train=...), not both")
         self._arrays = dict(arrays or {})
@@ -72,6 +73,7 @@ class Job:
             "file": "<job>" if source is None else os.fspath(source),
             "text": tomli_w.dumps(self._complete(tables)) if source is None else None,
             "overrides": overrides_of(overrides),
+            "load_plugins": load_plugins,
         }
         self._checked: _troupe.PreparedJob | None = None
         self._prepared()

@@ -19,12 +19,14 @@ class Predictor:
     job      a Job, a job file, or a RunInfo: then with the run's best weights
     weights  a file, or arrays by name
     layer    whose first output to compute instead of the prediction
+    load_plugins   of a RunInfo: load the plugins that its job.toml names, which runs their code
     """
 
-    def __init__(self, job: Job | Path | RunInfo, weights: Path | Mapping[str, Any] | None = None, *, layer: str = "") -> None:
+    def __init__(self, job: Job | Path | RunInfo, weights: Path | Mapping[str, Any] | None = None, *, layer: str = "",
+                 load_plugins: bool = False) -> None:
         if isinstance(job, RunInfo):
             weights = job.weights_file() if weights is None else weights
-            job = job.job_file
+            job = Job(job.job_file, load_plugins=load_plugins)
         if weights is None:
             raise TypeError("give weights: a file, or arrays by name")
         made = as_job(job)
@@ -65,6 +67,7 @@ class Predictor:
         return classes
 
 
-def predict(job: Job | Path | RunInfo, examples: Any, weights: Path | Mapping[str, Any] | None = None, *, raw: bool = False) -> Array:
+def predict(job: Job | Path | RunInfo, examples: Any, weights: Path | Mapping[str, Any] | None = None, *, raw: bool = False,
+            load_plugins: bool = False) -> Array:
     """The net's outputs for examples. For several calls make a Predictor once."""
-    return Predictor(job, weights)(examples, raw=raw)
+    return Predictor(job, weights, load_plugins=load_plugins)(examples, raw=raw)

@@ -17,6 +17,7 @@ class Simulation:
     network, faults   files as for `troupe sim`
     seed     of the simulation; the job has its own
     maths    "none": only messages and bytes, without training
+    load_plugins   of a scenario: load the plugins that its job names, which runs their code
 
     >>> job = Job(data={"source": "synthetic", "shape": [8], "classes": 3, "examples": 100, "test_examples": 30, "batch": 20},
     ...           layer=[{"name": "scores", "type": "linear", "inputs": ["data"], "outputs": 3},
@@ -28,7 +29,7 @@ class Simulation:
 
     def __init__(self, job: Job | Path, *, nodes: int = 0, cluster: Path | None = None, network: Path | None = None,
                  faults: Path | None = None, seed: int = -1, maths: str = "", steps: int = 0, buckets: int = -1,
-                 overrides: Mapping[str, Any] | Sequence[str] | None = None) -> None:
+                 overrides: Mapping[str, Any] | Sequence[str] | None = None, load_plugins: bool = False) -> None:
         layers: list[Any] = []
         arrays: dict[str, Any] = {}
         if isinstance(job, Job):
@@ -36,7 +37,7 @@ class Simulation:
             if overrides:
                 raise TypeError("overrides belong to a job file; give them to Job(...) instead")
         else:
-            given = {"file": os.fspath(job), "text": None, "overrides": overrides_of(overrides)}
+            given = {"file": os.fspath(job), "text": None, "overrides": overrides_of(overrides), "load_plugins": load_plugins}
         given.update(nodes=nodes, cluster=os.fspath(cluster or ""), network=os.fspath(network or ""), faults=os.fspath(faults or ""),
                      seed=seed, maths=maths, steps=steps, buckets=buckets)
         self._core = _troupe.Simulation(given, layers, arrays)

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "runtime/base/number_text.hpp"
 #include "runtime/base/version.hpp"
 #include "runtime/job/plan_hash.hpp"
 #include "runtime/node/events/event_json.hpp"
@@ -217,6 +218,20 @@ expected<std::string, record_error> write_post_mortem(const fs::path& home, cons
 
 // --- recordings
 
+std::string recording_name(std::uint32_t plan_generation, std::uint64_t step) {
+  return "plan-" + std::to_string(plan_generation) + "-from-step-" + std::to_string(step);
+}
+
+bool is_recording_name(const std::string& name) {
+  constexpr std::string_view begin = "plan-", middle = "-from-step-";
+  const auto at = name.find(middle);
+  std::uint32_t plan_generation = 0;
+  std::uint64_t step = 0;
+  return name.starts_with(begin) && at != std::string::npos &&
+         read_number(name.substr(begin.size(), at - begin.size()), plan_generation) &&
+         read_number(name.substr(at + middle.size()), step) && name == recording_name(plan_generation, step);
+}
+
 fs::path recorded_messages(const fs::path& folder) { return folder / stream_name; }
 
 expected<void, record_error> write_recording(const fs::path& folder, const post_mortem& m, const prepared_job& made,
@@ -304,13 +319,13 @@ void take_plan(post_mortem& m, const mortem_json& o) {
 }
 
 // The messages of a post-mortem or of a recording.
-expected<replay::node_part, record_error> messages_of(const fs::path& folder, const mortem_json& plan) {
+expected<replay::node_part, post_mortem_error> messages_of(const fs::path& folder, const mortem_json& plan) {
   std::error_code ec;
   const bool streamed = fs::is_regular_file(folder / stream_name, ec);
   const auto file = folder / (streamed ? stream_name : "messages.bin");
   auto bytes = text_of(file);
-  if (!bytes) return unexpected(std::move(bytes).error());
-  const auto wrong = [&](const error& e) { return unexpected(record_error{file.string(), {}, e.text}); };
+  if (!bytes) return unexpected(post_mortem_error{std::move(bytes).error()});
+  const auto wrong = [&](const error& e) { return unexpected(post_mortem_error{{file.string(), {}, e.text}, streamed}); };
   if (streamed) {
     auto roles = replay::read_stream(*bytes);
     if (!roles) return wrong(roles.error());
@@ -331,25 +346,26 @@ void choose(prepared_job& j, const host_choices& c) {
   j.spec.checkpoint.every_seconds = c.checkpoint_seconds;
 }
 
-expected<post_mortem, record_error> read_post_mortem(const fs::path& folder) {
+expected<post_mortem, post_mortem_error> read_post_mortem(const fs::path& folder) {
   std::error_code ec;
-  if (!fs::is_directory(folder, ec)) return unexpected(record_error{folder.string(), {}, "no such folder"});
+  const auto wrong = [](record_error e) { return unexpected(post_mortem_error{std::move(e)}); };
+  if (!fs::is_directory(folder, ec)) return wrong({folder.string(), {}, "no such folder"});
   auto text = text_of(folder / "job.toml");
-  if (!text) return unexpected(std::move(text).error());
+  if (!text) return wrong(std::move(text).error());
   const auto plan = folder / "plan.json";
   const auto plan_text = text_of(plan);
-  if (!plan_text) return unexpected(plan_text.error());
+  if (!plan_text) return wrong(plan_text.error());
   post_mortem m;
   m.what.text = *std::move(text);
   try {
     const auto o = mortem_json::parse(*plan_text);
-    if (o.at("format") != 1) return unexpected(record_error{plan.string(), {}, "it was written by another version of Troupe"});
+    if (o.at("format") != 1) return wrong({plan.string(), {}, "it was written by another version of Troupe"});
     take_plan(m, o);
     auto messages = messages_of(folder, o);
     if (!messages) return unexpected(std::move(messages).error());
     m.messages = *std::move(messages);
   } catch (const mortem_json::exception& e) {
-    return unexpected(record_error{plan.string(), {}, std::string("it is damaged: ") + e.what()});
+    return wrong({plan.string(), {}, std::string("it is damaged: ") + e.what()});
   }
   if (fs::is_regular_file(folder / beginning_name, ec)) m.begins.file = (folder / beginning_name).string();
   return m;

@@ -98,6 +98,11 @@ expected<std::string, record_error> write_post_mortem(const std::filesystem::pat
 // the fillers, or it is on another node.
 expected<void, record_error> write_recording(const std::filesystem::path& folder, const post_mortem& m, const prepared_job& made,
                                              const checkpoint* beginning);
+// The files of a recording's folder. No others are copied from one machine to another.
+inline constexpr const char* recording_files[] = {"job.toml", "plan.json", "messages.stream", "begins-with.safetensors"};
+// "plan-GENERATION-from-step-STEP".
+std::string recording_name(std::uint32_t plan_generation, std::uint64_t step);
+bool is_recording_name(const std::string& name);
 // The file of its messages.
 std::filesystem::path recorded_messages(const std::filesystem::path& folder);
 // The folders of recorded plans in `where`: itself, or in it, at most three levels deep. In order
@@ -107,7 +112,10 @@ std::vector<std::filesystem::path> recordings_in(const std::filesystem::path& wh
 // An error if the job cannot be replayed.
 expected<void> check_replay(const post_mortem& m);
 
+struct post_mortem_error : record_error {
+  bool damaged = false;  // the recorded messages are not those that were written
+};
 // Reads a folder of write_post_mortem() or write_recording(). Errors name the file.
-expected<post_mortem, record_error> read_post_mortem(const std::filesystem::path& folder);
+expected<post_mortem, post_mortem_error> read_post_mortem(const std::filesystem::path& folder);
 
 }  // namespace troupe

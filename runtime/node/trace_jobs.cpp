@@ -50,7 +50,7 @@ trace_job trace_job_of(const job_spec& s, const tables& all, const std::vector<n
   return {resolved_job_text(s, all), text_of_nodes(nodes, threads)};
 }
 
-expected<traced_job, diagnostics> job_of_trace(const trace_job& t, const std::string& file) {
+expected<traced_job, diagnostics> job_of_trace(const trace_job& t, const std::string& file, bool load_plugins) {
   traced_job found;
   std::vector<node_spec> nodes;
   std::istringstream lines(t.nodes);
@@ -66,7 +66,7 @@ expected<traced_job, diagnostics> job_of_trace(const trace_job& t, const std::st
     found.threads = std::max(found.threads, threads);
     nodes.push_back(std::move(n));
   }
-  auto made = prepare_text({t.text, file, {}}, std::make_shared<const tables>(node_tables()), nodes,
+  auto made = prepare_text({t.text, file, {}, {}, load_plugins}, std::make_shared<const tables>(node_tables()), nodes,
                            [](job_spec& j, std::vector<node_spec>&) {
                              j.train.finish = {};
                              j.train.finish.steps = std::int64_t{1} << 40;

@@ -19,7 +19,7 @@ struct traced_job {
   std::shared_ptr<prepared_job> job;  // without data (make_counted()), and without an end
   unsigned threads = 1;               // of the node that has most
 };
-// `file`: name of the trace, for messages.
-expected<traced_job, diagnostics> job_of_trace(const trace_job& t, const std::string& file);
+// `file`: name of the trace, for messages. `load_plugins`: as of job_text (prepare_text.hpp).
+expected<traced_job, diagnostics> job_of_trace(const trace_job& t, const std::string& file, bool load_plugins);
 
 }  // namespace troupe

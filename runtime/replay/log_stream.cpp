@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "runtime/checksum/crc32c.hpp"
@@ -14,9 +15,9 @@
 namespace troupe::replay {
 namespace {
 
-constexpr std::string_view stream_magic = "troupe messages, stream 1\n";
+constexpr std::string_view stream_magic = "troupe messages, stream 2\n";
 constexpr std::uint32_t kind_chunk = 0, kind_end = 1;
-constexpr std::size_t head_bytes = 12;
+constexpr std::size_t head_bytes = 12, sum_bytes = 4;
 // A chunk may end with a message from outside the job, which is stored whole.
 constexpr std::uint32_t max_record = std::uint32_t{64} << 20;
 
@@ -34,13 +35,14 @@ std::uint32_t number_at(std::string_view b) {
 
 std::string record_of(role_id r, std::uint32_t kind, std::string_view bytes) {
   std::string record;
-  record.reserve(head_bytes + bytes.size() + 4);
+  record.reserve(head_bytes + bytes.size() + 2 * sum_bytes);
   const auto add = [&](std::uint32_t n) { record.append(little_endian(n).data(), 4); };
   add(index_of(r));
   add(kind);
   add(static_cast<std::uint32_t>(bytes.size()));
+  add(crc32c(0, record.data(), head_bytes));
   record += bytes;
-  add(crc32c(0, record.data(), record.size()));
+  add(crc32c(0, bytes.data(), bytes.size()));
   return record;
 }
 
@@ -84,24 +86,50 @@ void log_stream::put(role_id r, std::uint32_t kind, std::string_view bytes) {
   on_error_(failure);
 }
 
+namespace {
+
+struct stream_record {
+  std::uint32_t role = 0, kind = 0;
+  std::string_view bytes;
+};
+
+// Takes the first record of `left`. Nullopt: the file ends before the end of the record, or `left`
+// is empty.
+expected<std::optional<stream_record>> take_record(std::string_view& left) {
+  const std::optional<stream_record> cut;
+  if (left.size() < head_bytes + sum_bytes) return cut;
+  const auto role = number_at(left), kind = number_at(left.substr(4)), length = number_at(left.substr(8));
+  if (number_at(left.substr(head_bytes)) != crc32c(0, left.data(), head_bytes))
+    return unexpected(error("the checksum of its head is wrong"));
+  if (kind > kind_end || length > max_record) return unexpected(error("its head is not one that Troupe writes"));
+  const auto rest = left.substr(head_bytes + sum_bytes);
+  if (rest.size() < std::size_t{length} + sum_bytes) return cut;
+  if (number_at(rest.substr(length)) != crc32c(0, rest.data(), length)) return unexpected(error("its checksum is wrong"));
+  left = rest.substr(length + sum_bytes);
+  return std::optional(stream_record{role, kind, rest.substr(0, length)});
+}
+
+}  // namespace
+
 expected<std::vector<role_part>> read_stream(std::string_view bytes) {
   if (!bytes.starts_with(stream_magic))
-    return unexpected(error("it is not a recording of messages, or of another version of Troupe"));
-  bytes.remove_prefix(stream_magic.size());
+    return unexpected(error("it is not a recording of messages, or of another version of Troupe, or its first bytes are damaged"));
   std::map<std::uint32_t, role_part> roles;
-  while (bytes.size() >= head_bytes + 4) {
-    const auto role = number_at(bytes), kind = number_at(bytes.substr(4)), length = number_at(bytes.substr(8));
-    if (length > max_record || length > bytes.size() - head_bytes - 4) break;
-    if (number_at(bytes.substr(head_bytes + length)) != crc32c(0, bytes.data(), head_bytes + length)) break;
-    const auto content = bytes.substr(head_bytes, length);
-    bytes.remove_prefix(head_bytes + length + 4);
-    auto& part = roles.try_emplace(role, role_part{role_id{role}, 0, 0, {}, {}, true}).first->second;
-    if (kind == kind_end) {
+  for (auto left = bytes.substr(stream_magic.size());;) {
+    const auto place = "the record at byte " + std::to_string(bytes.size() - left.size()) + " is damaged";
+    const auto taken = take_record(left);
+    if (!taken) return unexpected(taken.error().in(place));
+    if (!*taken) break;
+    const auto& r = **taken;
+    auto& part = roles.try_emplace(r.role, role_part{role_id{r.role}, 0, 0, {}, {}, true}).first->second;
+    if (r.kind == kind_end) {
       part.cut = false;
-      part.failure = std::string(content);
-    } else if (kind == kind_chunk && length > 0) {
-      part.chunks.emplace_back(content);
-      for (chunk_reader r(content); r.next();) ++part.handled;
+      part.failure = std::string(r.bytes);
+    } else if (!r.bytes.empty()) {
+      part.chunks.emplace_back(r.bytes);
+      chunk_reader deliveries(r.bytes);
+      while (deliveries.next()) ++part.handled;
+      if (deliveries.damaged()) return unexpected(error(place + ": it has no deliveries that Troupe writes"));
     }
   }
   std::vector<role_part> all;

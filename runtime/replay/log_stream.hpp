@@ -2,12 +2,14 @@
 // while they run. The file of a killed process can be read: it names every role, and has all
 // messages but those in the unfinished chunk of each role, at most 2 KiB.
 //
-//   "troupe messages, stream 1\n"
-//   records: u32 role, u32 kind (0: a chunk, 1: the role has ended), u32 length, bytes (the chunk,
-//            or why the role failed), CRC32C of role to bytes; little-endian
+//   "troupe messages, stream 2\n"
+//   records: u32 role, u32 kind (0: a chunk, 1: the role has ended), u32 length, CRC32C of role to
+//            length, bytes (the chunk, or why the role failed), CRC32C of the bytes; little-endian
 //   The first records are an empty chunk for each role.
 //
-// Errors: values. Reading accepts any bytes and ends at the first record that is damaged or cut.
+// The length has a checksum of its own, so that a record that is cut by the end of the file is told
+// from one that is damaged.
+// Errors: values. Reading accepts any bytes; a cut last record is no error, a damaged one is.
 // Threads: log_stream: any; reading: no state.
 #pragma once
 
@@ -48,7 +50,7 @@ class log_stream {
 };
 
 // Returns the logs of the roles, in the order of their ids. A role whose end was not recorded is
-// `cut`.
+// `cut`. An error, with the offset of the record, if bytes differ from those that were written.
 expected<std::vector<role_part>> read_stream(std::string_view bytes);
 
 }  // namespace troupe::replay

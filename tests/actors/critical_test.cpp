@@ -137,7 +137,7 @@ TEST_P(critical_cause, is_named_and_its_gain_predicted_when_it_is_planted) {
 
     const auto t = read_trace_file(file);
     ASSERT_TRUE(t) << test::error_text(t);
-    auto job = job_of_trace(t->job, file);
+    auto job = job_of_trace(t->job, file, false);
     ASSERT_TRUE(job);
     // Steps of real runs take longer than their tasks and messages say; no message may count as
     // slow for it.

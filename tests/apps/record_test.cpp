@@ -158,6 +158,37 @@ TEST_F(recorded_run, of_a_killed_process_replays_to_where_its_log_ends) {
   EXPECT_EQ(at_100, objects(undisturbed.out).back()["weights_sha256"]);
 }
 
+// A flipped bit is told from the end of a killed process, also in the last record of the file.
+TEST_F(recorded_run, with_a_flipped_bit_exits_with_1_and_names_file_and_place) {
+  ASSERT_EQ(train({}).code, 0);
+  const auto log = run_folder() / "recording" / "plan-0-from-step-0" / "messages.stream";
+  const auto size = fs::file_size(log);
+  const auto flip = [&](std::uintmax_t at, int bit) {
+    std::fstream f(log, std::ios::in | std::ios::out | std::ios::binary);
+    f.seekg(static_cast<std::streamoff>(at));
+    const auto byte = f.get();
+    f.seekp(static_cast<std::streamoff>(at));
+    f.put(static_cast<char>(byte ^ (1 << bit)));
+  };
+  const auto length_of_last = size - 12;  // the last record has no bytes: its role has ended
+  for (const auto& [at, bit] : {std::pair(size / 2, 3), std::pair(length_of_last, 7), std::pair(std::uintmax_t{3}, 0)}) {
+    flip(at, bit);
+    const auto o = replay({});
+    EXPECT_EQ(o.code, 1) << "bit " << bit << " of byte " << at << ": " << o.out << o.err;
+    const auto said = objects(o.out).back();
+    EXPECT_THAT(said["where"].get<std::string>(), HasSubstr("messages.stream"));
+    EXPECT_THAT(said["message"].get<std::string>(), HasSubstr("damaged"));
+    if (at > 26) {
+      EXPECT_THAT(said["message"].get<std::string>(), HasSubstr("the record at byte "));
+    }
+    flip(at, bit);
+  }
+  fs::resize_file(log, size - 7);
+  const auto cut = replay({});
+  EXPECT_EQ(cut.code, 0) << cut.out << cut.err;
+  EXPECT_THAT(cut.err, HasSubstr("it was killed"));
+}
+
 TEST_F(recorded_run, of_hogwild_replays_and_says_why_its_weights_may_differ) {
   ASSERT_EQ(train({"--set", "train.sync={mode=\"hogwild\"}", "--set", "topology.workers_per_group=2"}).code, 0);
   const auto o = replay({});

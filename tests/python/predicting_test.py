@@ -49,6 +49,19 @@ class Predicting(InFolder):
         net = troupe.Predictor(job, job.initial_weights())
         numpy.testing.assert_allclose(net(self.x, raw=True), net(self.x * 0.5 - 1), atol=1e-5)
 
+    def test_plugins_of_a_run_are_loaded_only_if_the_caller_says_so(self):
+        run = troupe.train(small_job(steps=2), run_dir=self.path("runs")).run
+        with open(self.path("plugin.so"), "w") as file:
+            file.write("not a library")
+        text = run.job_file.read_text()
+        run.job_file.write_text(f'plugins = ["{self.path("plugin.so")}"]\n' + text.replace("plugins = []\n", ""))
+        with self.assertRaisesRegex(troupe.JobError, "load_plugins=True"):
+            troupe.Predictor(run)
+        with self.assertRaisesRegex(troupe.JobError, "invalid ELF header|too short"):
+            troupe.Predictor(run, load_plugins=True)
+        with self.assertRaisesRegex(troupe.JobError, "load_plugins=True"):
+            troupe.Job(run.job_file, load_plugins=False)
+
     def test_agrees_with_the_command_line(self):
         images = numpy.random.default_rng(2).integers(0, 256, (5, 28, 28), dtype=numpy.uint8)
         numpy.save(self.path("images.npy"), images)

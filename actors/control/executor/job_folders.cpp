@@ -3,38 +3,10 @@
 #include <algorithm>
 #include <system_error>
 #include <utility>
-
-#include "actors/control/admission.hpp"
-#include "runtime/record/checkpoint_home.hpp"
+#include <vector>
 
 namespace troupe::control {
-namespace {
-
 namespace fs = std::filesystem;
-
-bool digits(const std::string& text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-}  // namespace
-
-std::string safe_job_name(const std::string& name) { return path_word(name); }
-
-std::string job_folder_name(std::uint32_t job, const std::string& name) {
-  return "job-" + std::to_string(number_of(job)) + "-" + safe_job_name(name) + "-" + std::to_string(job >> 16);
-}
-
-bool is_job_folder_name(const std::string& name) {
-  if (!name.starts_with("job-")) return false;
-  const auto first = name.find('-', 4), last = name.rfind('-');
-  return first != std::string::npos && last > first && digits(name.substr(4, first - 4)) && digits(name.substr(last + 1));
-}
-
-std::string job_name_of_folder(const std::string& name) {
-  if (!is_job_folder_name(name)) return {};
-  const auto first = name.find('-', 4), last = name.rfind('-');
-  return name.substr(first + 1, last - first - 1);
-}
 
 std::size_t remove_old_job_folders(const fs::path& state, const fs::path& in_use, std::size_t keep) {
   std::vector<std::pair<fs::file_time_type, fs::path>> found;

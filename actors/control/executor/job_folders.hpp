@@ -6,20 +6,13 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
-#include <string>
-#include <vector>
+
+#include "actors/control/job_folder_names.hpp"
 
 namespace troupe::control {
 
 constexpr std::size_t keep_job_folders = 64;
-
-std::string safe_job_name(const std::string& name);  // usable in a file name
-// "job-NUMBER-NAME-TAG"; TAG is that of the daemon's incarnation (admission.hpp).
-std::string job_folder_name(std::uint32_t job, const std::string& name);
-bool is_job_folder_name(const std::string& name);
-std::string job_name_of_folder(const std::string& name);  // NAME; empty: not such a folder
 
 // Removes all but the newest `keep` job folders below `state`, and never `in_use`. Returns the
 // number removed.

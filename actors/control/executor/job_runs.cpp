@@ -25,15 +25,15 @@ std::optional<fs::path> folder_of_run(const fs::path& runs, std::uint32_t number
 
 expected<std::unique_ptr<run_recorder>, record_error> recorder_of(const fs::path& runs, std::uint32_t number,
                                                                   const std::shared_ptr<const prepared_job>& j,
-                                                                  const std::string& numerics) {
+                                                                  const std::string& numerics, const lock_patience& patience) {
   if (const auto folder = folder_of_run(runs, number)) {
     auto read = read_run_info(*folder);
     if (!read) return unexpected(std::move(read).error());
-    return run_recorder::resume(*folder, j, *std::move(read));
+    return run_recorder::resume(*folder, j, *std::move(read), patience);
   }
   auto info = facts_of_run(*j, numerics);
   info.number = number;
-  return run_recorder::create(runs, j, std::move(info), resolved_job_text(*j));
+  return run_recorder::create(runs, j, std::move(info), resolved_job_text(*j), patience);
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ std::shared_ptr<run_recorder> job_runs::of(std::uint32_t number) const {
 }
 
 void job_runs::begin(std::uint32_t number, std::shared_ptr<const prepared_job> j, const std::string& numerics) {
-  auto made = recorder_of(runs_, number, j, numerics);
+  auto made = recorder_of(runs_, number, j, numerics, {log_});
   if (!made) log_("job " + std::to_string(number) + " has no run folder: " + made.error().to_string());
   std::lock_guard guard(lock_);
   number_ = number;

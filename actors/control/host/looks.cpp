@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "actors/control/executor/job_folders.hpp"
 #include "actors/control/host/actors.hpp"
+#include "actors/control/job_folder_names.hpp"
 #include "actors/control/role_entries.hpp"
 #include "actors/view/about.hpp"
 #include "actors/view/job_progress.hpp"
@@ -50,7 +50,7 @@ std::vector<recorded_file> recorded_files(const fs::path& state, std::uint32_t j
     const auto name = i->path().filename().string();
     if (!is_job_folder_name(name) || !name.starts_with("job-" + std::to_string(job) + "-")) continue;
     for (const auto& plan : recordings_in(i->path() / "recording"))
-      for (const auto* file : {"job.toml", "plan.json", "messages.stream", "begins-with.safetensors"}) {
+      for (const auto* file : recording_files) {
         std::error_code none;
         const auto bytes = fs::file_size(plan / file, none);
         if (!none) found.push_back({name + "/recording/" + plan.filename().string() + "/" + file, bytes});

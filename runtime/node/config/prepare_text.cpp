@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "runtime/base/wording.hpp"
 #include "runtime/node/config/blocks.hpp"
 #include "runtime/node/config/data_folders.hpp"
 #include "runtime/node/config/device_names.hpp"
@@ -21,17 +22,14 @@ diagnostics mistake(const std::string& file, std::string what) {
   return diagnostics(1, d);
 }
 
+const std::vector<std::string>* allowed_plugins(const job_text& what) { return what.limits ? &what.limits->plugins : nullptr; }
+
 outcome prepare(const job_text& what, std::shared_ptr<const tables> all, std::vector<node_spec> nodes,
                 const job_adjustment& adjust) {
-  const auto* only = what.limits ? &what.limits->plugins : nullptr;
-  auto plugins = read_plugins(what.text, what.file, what.overrides, only);
-  if (!plugins) return unexpected(std::move(plugins).error());
-  if (const auto& wanted = *plugins; !wanted.empty() && !only) {
-    auto own = std::make_shared<tables>(*all);
-    if (auto loaded = load_plugins(wanted, *own); !loaded) return unexpected(mistake(what.file, loaded.error().message));
-    all = std::move(own);
-  }
-  auto spec = parse_job(what.text, what.file, *all, what.overrides, only);
+  auto extended = with_plugins(what, std::move(all));
+  if (!extended) return unexpected(std::move(extended).error());
+  all = *std::move(extended);
+  auto spec = parse_job(what.text, what.file, *all, what.overrides, allowed_plugins(what));
   if (!spec) return unexpected(std::move(spec).error());
   if (what.limits) {
     const auto& data = spec->data;
@@ -59,6 +57,20 @@ outcome prepare(const job_text& what, std::shared_ptr<const tables> all, std::ve
 }
 
 }  // namespace
+
+expected<std::shared_ptr<const tables>, diagnostics> with_plugins(const job_text& what, std::shared_ptr<const tables> all) {
+  const auto plugins = read_plugins(what.text, what.file, what.overrides, allowed_plugins(what));
+  if (!plugins) return unexpected(plugins.error());
+  if (plugins->empty() || what.limits) return all;
+  if (!what.load_plugins)
+    return unexpected(mistake(what.file,
+                              "the job loads plugins, which are code: add --load-plugins (in Python: load_plugins=True) "
+                              "if you trust them: " +
+                                  joined(*plugins)));
+  auto own = std::make_shared<tables>(*all);
+  if (auto loaded = load_plugins(*plugins, *own); !loaded) return unexpected(mistake(what.file, loaded.error().message));
+  return own;
+}
 
 outcome prepare_text(const job_text& what, std::shared_ptr<const tables> all, std::vector<node_spec> nodes,
                      const job_adjustment& adjust) {

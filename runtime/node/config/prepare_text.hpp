@@ -25,7 +25,15 @@ struct job_text {
   std::string file;                       // as the user named it; positions and relative paths refer to it
   std::vector<std::string> overrides;     // "key.path=value"
   std::optional<job_limits> limits = {};  // none: the job may name any file that this process can open
+  // Whether the plugins that the job names are loaded, which runs their code. True only if the user
+  // named this job file or wrote this text, or has allowed its plugins by --load-plugins. False for
+  // a text that was found in another file: a run folder, a recording, a trace, a scenario.
+  bool load_plugins = false;
 };
+
+// `all`, or a copy with the plugins that the job names. The only function that decides whether
+// plugins of a job are loaded. With `limits` none is: they are in `all` already.
+expected<std::shared_ptr<const tables>, diagnostics> with_plugins(const job_text& what, std::shared_ptr<const tables> all);
 
 using job_adjustment = std::function<void(job_spec&, std::vector<node_spec>&)>;
 

@@ -124,19 +124,23 @@ std::optional<response> sessions::refusal(const request& r, clock now) const {
 }
 
 response sessions::log_in(const request& r, clock now) {
-  while (!failures_.empty() && failures_.front() <= now - 60) failures_.pop_front();
-  if (failures_.size() >= max_failures) return form(429, "Too many wrong tokens: try again in a minute.");
   auto given = form_value(r.body, "token");
   std::erase_if(given, [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; });
-  if (!equal(given, token_)) {
-    failures_.push_back(now);
-    return form(401, "This is not the token.");
-  }
+  if (!equal(given, token_)) return wrong_token(now);
   const auto nonce = random_hex(16);
   if (nonce.empty()) return form(500, "No session could be made.");
   response done{303, "text/plain; charset=utf-8", "logged in\n"};
   done.headers = {{"Location", "/"}, {"Set-Cookie", cookie(r, made(now + lifetime, nonce), lifetime)}};
   return done;
+}
+
+// All users of a machine share its loopback address, so that wrong tokens of one user cannot be
+// told from those of another: they never refuse the right token.
+response sessions::wrong_token(clock now) {
+  while (!failures_.empty() && failures_.front() <= now - 60) failures_.pop_front();
+  if (failures_.size() >= max_failures) return form(429, "This is not the token, and many wrong ones came within a minute.");
+  failures_.push_back(now);
+  return form(401, "This is not the token.");
 }
 
 response sessions::log_out(const request& r) const {

@@ -40,7 +40,8 @@ class sessions {
   // Seconds since 1970.
   using clock = std::int64_t;
   static constexpr clock lifetime = 12 * 60 * 60;
-  // Failed logins within a minute; further attempts are refused for the rest of the minute.
+  // Wrong tokens within a minute; the response to further ones is 429. The right token always logs
+  // in: a token has at least 128 random bits, which no number of attempts finds.
   static constexpr std::size_t max_failures = 10;
 
   // `host`: the name under which the server listens. `title`, plain text: what the form is for.
@@ -48,8 +49,8 @@ class sessions {
 
   // Refuses a request (401, 403), or nullopt. The requests to log in need no session.
   std::optional<response> refusal(const request& r, clock now) const;
-  // The response to the form's POST to /login: 303 to / with a cookie; 401; 429 after too many
-  // failures.
+  // The response to the form's POST to /login: 303 to / with a cookie; of a wrong token 401, or 429
+  // after too many.
   response log_in(const request& r, clock now);
   // The response to a POST to /logout: 303 to /, and the browser forgets the session.
   response log_out(const request& r) const;
@@ -60,6 +61,7 @@ class sessions {
  private:
   std::string made(clock expiry, const std::string& nonce) const;
   bool has_session(const request& r, clock now) const;
+  response wrong_token(clock now);
   response form(unsigned status, const std::string& note) const;
   std::string cookie(const request& r, const std::string& value, clock age) const;
 

@@ -1,17 +1,18 @@
 #include "runtime/node/runs/run_database.hpp"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <initializer_list>
 #include <utility>
 
 #include "runtime/node/runs/run_schema.hpp"
+#include "runtime/node/runs/sqlite_wait.hpp"
 
 namespace troupe {
 namespace {
-
-constexpr int patience_ms = 10000;  // for another process that writes
 
 // A value of a row. NaN and infinity become NULL.
 struct cell {
@@ -36,14 +37,18 @@ struct run_database::impl {
   };
   using statement = std::unique_ptr<sqlite3_stmt, end_statement>;
 
-  std::string file;
+  impl(const std::filesystem::path& database, lock_patience patience)
+      : file(database.string()), wait(database, std::move(patience)) {}
+
+  const std::string file;
+  sqlite_wait wait;
   std::unique_ptr<sqlite3, close_database> db;
   statement step, evaluation, event;
   std::uint64_t number = 0;
   expected<void, record_error> status;
 
   void fail() {
-    if (status) status = unexpected(record_error{file, {}, sqlite3_errmsg(db.get())});
+    if (status) status = unexpected(wait.why(db.get()));
   }
   void execute(const char* sql) {
     if (status && sqlite3_exec(db.get(), sql, nullptr, nullptr, nullptr) != SQLITE_OK) fail();
@@ -75,15 +80,18 @@ struct run_database::impl {
 run_database::run_database(std::unique_ptr<impl> i) : impl_(std::move(i)) {}
 run_database::~run_database() = default;
 
-expected<std::unique_ptr<run_database>, record_error> run_database::open(const std::filesystem::path& runs) {
-  auto made = std::make_unique<impl>();
-  made->file = run_database_file(runs).string();
+expected<std::unique_ptr<run_database>, record_error> run_database::open(const std::filesystem::path& runs,
+                                                                         const lock_patience& patience) {
+  auto made = std::make_unique<impl>(run_database_file(runs), patience);
+  // SQLite would make the file readable for all users. Its further files get the rights of this
+  // one.
+  if (const int fd = ::open(made->file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600); fd >= 0) ::close(fd);
   sqlite3* db = nullptr;
   const int opened = sqlite3_open_v2(made->file.c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
   made->db.reset(db);
   if (!db) return unexpected(record_error{made->file, {}, "cannot open: out of memory"});
   if (opened != SQLITE_OK) return unexpected(record_error{made->file, {}, std::string("cannot open: ") + sqlite3_errmsg(db)});
-  sqlite3_busy_timeout(db, patience_ms);
+  made->wait.attach(db);
   made->execute("PRAGMA journal_mode = WAL");
   made->execute("PRAGMA synchronous = NORMAL");
   made->execute("BEGIN IMMEDIATE");

@@ -1,6 +1,6 @@
 // Writes runs.db, the SQLite database of all runs in a folder (run_schema.hpp). Several processes
 // may write to it: it is in WAL mode and waits up to 10 s for another writer. After a crash it
-// holds every committed batch.
+// holds every committed batch. Only its user can read it.
 // Errors: values. Threads: one at a time.
 #pragma once
 
@@ -9,14 +9,16 @@
 #include <string>
 
 #include "runtime/base/result.hpp"
+#include "runtime/node/runs/lock_wait.hpp"
 #include "runtime/node/runs/run_info.hpp"
 
 namespace troupe {
 
 class run_database {
  public:
-  // Opens or creates RUNS/runs.db.
-  static expected<std::unique_ptr<run_database>, record_error> open(const std::filesystem::path& runs);
+  // Opens or creates RUNS/runs.db. An error if another process keeps it locked.
+  static expected<std::unique_ptr<run_database>, record_error> open(const std::filesystem::path& runs,
+                                                                    const lock_patience& patience = {});
   ~run_database();
   run_database(const run_database&) = delete;
   run_database& operator=(const run_database&) = delete;

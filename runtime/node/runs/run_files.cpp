@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,7 +28,23 @@ record_error system_error_of(const fs::path& file, const char* what) {
   return {file.string(), {}, std::string(what) + ": " + std::strerror(errno)};
 }
 
-int open_lock(const fs::path& file) { return ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644); }
+// A lock file is for this user alone, whatever the umask is. One of an older version loses its
+// other rights; that of another user stays as it is.
+int open_lock(const fs::path& file) {
+  const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd >= 0) static_cast<void>(::fchmod(fd, 0600));
+  return fd;
+}
+
+// False: there was such a folder. The umask may only take rights away.
+expected<bool, record_error> make_private_folder(const fs::path& path) {
+  if (::mkdir(path.c_str(), 0700) == 0) {
+    if (::chmod(path.c_str(), 0700) == 0) return true;
+  } else if (errno == EEXIST) {
+    return false;
+  }
+  return unexpected(system_error_of(path, "cannot create"));
+}
 
 }  // namespace
 
@@ -35,15 +52,29 @@ folder_lock::~folder_lock() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-expected<locked_folder, record_error> new_numbered_folder(const fs::path& given, const std::string& name, std::uint32_t& number) {
+expected<void, record_error> make_runs_folder(const fs::path& given) {
+  const auto runs = given.has_filename() ? given : given.parent_path();  // without a slash at the end
   std::error_code ec;
-  fs::create_directories(given, ec);
+  if (fs::is_directory(runs, ec)) return {};
+  if (runs.has_parent_path()) fs::create_directories(runs.parent_path(), ec);
+  const auto made = make_private_folder(runs);
+  if (!made) return unexpected(made.error());
+  if (!*made && !fs::is_directory(runs, ec))
+    return unexpected(record_error{runs.string(), {}, "cannot create: it is not a folder"});
+  return {};
+}
+
+expected<locked_folder, record_error> new_numbered_folder(const fs::path& given, const std::string& name, std::uint32_t& number,
+                                                          const lock_patience& patience) {
   const auto runs = fs::absolute(given).lexically_normal();
-  if (ec) return unexpected(record_error{runs.string(), {}, "cannot create: " + ec.message()});
-  const int fd = open_lock(runs / "lock");
+  if (auto made = make_runs_folder(runs); !made) return unexpected(std::move(made).error());
+  const auto turns = runs / "lock";
+  const int fd = open_lock(turns);
   if (fd < 0) return unexpected(system_error_of(runs, "cannot create a file in it"));
   const folder_lock turn(fd);  // one process at a time takes a number
-  while (::flock(fd, LOCK_EX) != 0 && errno == EINTR) {
+  for (lock_wait wait({turns}, patience.notice); ::flock(fd, LOCK_EX | LOCK_NB) != 0;) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return unexpected(system_error_of(turns, "cannot lock"));
+    wait.pause();
   }
   const bool next = number == 0;
   if (next) number = 1;
@@ -53,8 +84,11 @@ expected<locked_folder, record_error> new_numbered_folder(const fs::path& given,
     if (read_number(word.substr(0, word.find('-')), n)) number = std::max(number, n + 1);
   }
   const auto path = runs / (std::to_string(number) + "-" + (name.empty() ? "job" : path_word(name)));
-  if (!fs::create_directory(path, ec) && (ec || next || fs::exists(run_info_file(path), ec)))
-    return unexpected(record_error{path.string(), {}, "cannot create: " + (ec ? ec.message() : "it exists")});
+  const auto made = make_private_folder(path);
+  if (!made) return unexpected(made.error());
+  std::error_code ec;
+  if (!*made && (next || fs::exists(run_info_file(path), ec)))
+    return unexpected(record_error{path.string(), {}, "cannot create: it exists"});
   auto lock = lock_folder(path);
   if (!lock) return unexpected(std::move(lock).error());
   return locked_folder{path, std::move(*lock)};
@@ -65,7 +99,11 @@ expected<folder_lock, record_error> lock_folder(const fs::path& folder) {
   if (fd < 0) return unexpected(system_error_of(run_lock_file(folder), "cannot create"));
   folder_lock held(fd);
   for (int tries = 0; ::flock(fd, LOCK_EX | LOCK_NB) != 0; ++tries) {  // a reader holds it for a moment (run_is_locked)
-    if (tries == 50) return unexpected(record_error{folder.string(), {}, "a running process writes this run"});
+    if (tries == 50) {
+      const int pid = process_with_lock({run_lock_file(folder)});
+      return unexpected(record_error{
+          folder.string(), {}, "a running process writes this run" + (pid > 0 ? ": process " + std::to_string(pid) : "")});
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   return held;
@@ -78,7 +116,7 @@ row_file::~row_file() {
 expected<void, record_error> row_file::open(const fs::path& file) {
   if (fd_ >= 0) ::close(fd_);
   file_ = file;
-  fd_ = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  fd_ = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (fd_ < 0) return unexpected(system_error_of(file, "cannot write"));
   size_ = ::lseek(fd_, 0, SEEK_END);
   return {};

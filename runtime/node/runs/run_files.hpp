@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/base/result.hpp"
+#include "runtime/node/runs/lock_wait.hpp"
 #include "runtime/record/safetensors.hpp"
 #include "runtime/role.hpp"
 
@@ -37,10 +38,13 @@ struct locked_folder {
   folder_lock lock;
 };
 
-// Makes RUNS/NUMBER-NAME. `number` 0: it is set to the next one. Else a folder without run.json is
-// used again: the process that made it was killed before the run began.
+// Makes a folder of runs, which other users cannot enter, unless there is one.
+expected<void, record_error> make_runs_folder(const std::filesystem::path& runs);
+// Makes RUNS/NUMBER-NAME, which other users cannot enter. `number` 0: it is set to the next one.
+// Else a folder without run.json is used again: the process that made it was killed before the run
+// began.
 expected<locked_folder, record_error> new_numbered_folder(const std::filesystem::path& runs, const std::string& name,
-                                                          std::uint32_t& number);
+                                                          std::uint32_t& number, const lock_patience& patience = {});
 // Locks a run folder. An error if a process writes it.
 expected<folder_lock, record_error> lock_folder(const std::filesystem::path& folder);
 
@@ -74,8 +78,6 @@ std::string metrics_row(std::uint64_t step, double epoch, double time, const std
 // Removes rows after `step`, and a last line without its end. Returns the step of the last row that
 // is left (0: none; `step` if there is no file).
 expected<std::uint64_t, record_error> keep_metrics_until(const std::filesystem::path& file, std::uint64_t step);
-
-// A line of events.jsonl.
 
 expected<void, record_error> write_text(const std::filesystem::path& file, const std::string& text);  // atomically
 std::string utc_text(std::chrono::system_clock::time_point at);                                       // 2026-11-26T19:26:30Z

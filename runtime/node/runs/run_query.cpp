@@ -8,13 +8,15 @@
 #include <utility>
 
 #include "runtime/base/wording.hpp"
+#include "runtime/node/runs/sqlite_wait.hpp"
 
 namespace troupe {
 
 struct run_query::impl {
+  sqlite_wait wait;
   sqlite3* db = nullptr;
   bool refused = false;  // by the authorizer, while a statement is prepared
-  impl() = default;
+  impl(const std::filesystem::path& database, lock_patience patience) : wait(database, std::move(patience)) {}
   ~impl() { sqlite3_close(db); }
   impl(const impl&) = delete;
   impl& operator=(const impl&) = delete;
@@ -22,7 +24,6 @@ struct run_query::impl {
 
 namespace {
 
-constexpr int busy_ms = 5000;
 constexpr int most_value_bytes = 16 << 20, most_sql_bytes = 1 << 20;
 
 struct finalizer {
@@ -50,10 +51,10 @@ int authorize(void* refused, int action, const char*, const char* second, const 
 }
 
 // Also sets `db` if it fails: the caller closes it.
-expected<void> open_database(const std::filesystem::path& file, int flags, sqlite3*& db) {
+expected<void> open_database(const std::filesystem::path& file, int flags, sqlite_wait& wait, sqlite3*& db) {
   const int code = sqlite3_open_v2(file.c_str(), &db, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   if (code != SQLITE_OK) return unexpected(error(db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(code)));
-  sqlite3_busy_timeout(db, busy_ms);
+  wait.attach(db);
   sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_limit(db, SQLITE_LIMIT_LENGTH, most_value_bytes);
@@ -62,8 +63,9 @@ expected<void> open_database(const std::filesystem::path& file, int flags, sqlit
 }
 
 // Runs statements; `take` gets their rows.
-expected<void> execute(sqlite3* db, const char* sql, int (*take)(void*, int, char**, char**) = nullptr, void* into = nullptr) {
-  if (sqlite3_exec(db, sql, take, into, nullptr) != SQLITE_OK) return unexpected(error(sqlite3_errmsg(db)));
+expected<void> execute(sqlite3* db, const sqlite_wait& wait, const char* sql, int (*take)(void*, int, char**, char**) = nullptr,
+                       void* into = nullptr) {
+  if (sqlite3_exec(db, sql, take, into, nullptr) != SQLITE_OK) return unexpected(error(wait.why(db).message));
   return {};
 }
 
@@ -95,14 +97,14 @@ run_query::~run_query() = default;
 run_query::run_query(run_query&&) noexcept = default;
 run_query& run_query::operator=(run_query&&) noexcept = default;
 
-expected<run_query, record_error> run_query::open(const std::filesystem::path& database) {
+expected<run_query, record_error> run_query::open(const std::filesystem::path& database, const lock_patience& patience) {
   std::error_code ec;
   if (!std::filesystem::exists(database, ec))
     return unexpected(record_error{
         database.string(), {}, "there is no such database; `troupe train` makes it with the first run (--run-dir DIR)"});
-  auto i = std::make_unique<impl>();
-  auto opened = open_database(database, SQLITE_OPEN_READONLY, i->db);
-  if (opened) opened = execute(i->db, "PRAGMA query_only = 1; SELECT count(*) FROM sqlite_master");
+  auto i = std::make_unique<impl>(database, patience);
+  auto opened = open_database(database, SQLITE_OPEN_READONLY, i->wait, i->db);
+  if (opened) opened = execute(i->db, i->wait, "PRAGMA query_only = 1; SELECT count(*) FROM sqlite_master");
   if (!opened) return unexpected(record_error{database.string(), {}, opened.error().text});
   sqlite3_set_authorizer(i->db, authorize, &i->refused);
   return run_query(std::move(i));
@@ -150,7 +152,7 @@ std::optional<run_query::problem> run_query::run(const std::string& sql,
   const query_statement statement(raw);
   if (impl_->refused) return only_reads();
   if (prepared != SQLITE_OK) {
-    problem p{sqlite3_errmsg(db), sqlite3_error_offset(db), prepared == SQLITE_ERROR || prepared == SQLITE_TOOBIG};
+    problem p{impl_->wait.why(db).message, sqlite3_error_offset(db), prepared == SQLITE_ERROR || prepared == SQLITE_TOOBIG};
     p.message += suggestion(*this, p.message);
     return p;
   }
@@ -168,7 +170,7 @@ std::optional<run_query::problem> run_query::run(const std::string& sql,
     if (!on_row(row)) return std::nullopt;
   }
   if (code == SQLITE_DONE) return std::nullopt;
-  return problem{sqlite3_errmsg(db), -1, code == SQLITE_ERROR || code == SQLITE_TOOBIG || code == SQLITE_MISMATCH};
+  return problem{impl_->wait.why(db).message, -1, code == SQLITE_ERROR || code == SQLITE_TOOBIG || code == SQLITE_MISMATCH};
 }
 
 std::variant<std::vector<run_query::table>, run_query::problem> run_query::tables() {
@@ -199,11 +201,13 @@ std::variant<std::vector<run_query::table>, run_query::problem> run_query::table
   return all;
 }
 
-expected<void, record_error> delete_run_rows(const std::filesystem::path& database, std::uint32_t number) {
+expected<void, record_error> delete_run_rows(const std::filesystem::path& database, std::uint32_t number,
+                                             const lock_patience& patience) {
   std::error_code ec;
   if (!std::filesystem::exists(database, ec)) return {};
+  sqlite_wait wait(database, patience);
   sqlite3* db = nullptr;
-  auto done = open_database(database, SQLITE_OPEN_READWRITE, db);
+  auto done = open_database(database, SQLITE_OPEN_READWRITE, wait, db);
   const std::unique_ptr<sqlite3, int (*)(sqlite3*)> close(db, sqlite3_close);
   std::vector<std::string> tables;
   const auto take = [](void* into, int, char** values, char**) {
@@ -212,12 +216,12 @@ expected<void, record_error> delete_run_rows(const std::filesystem::path& databa
   };
   constexpr const char* with_runs =
       "SELECT m.name FROM sqlite_master m JOIN pragma_table_info(m.name) c ON c.name = 'run' WHERE m.type = 'table'";
-  if (done) done = execute(db, with_runs, take, &tables);
+  if (done) done = execute(db, wait, with_runs, take, &tables);
   const auto n = std::to_string(number);
   std::string sql = "BEGIN IMMEDIATE; ";
   for (const auto& t : tables) sql += "DELETE FROM \"" + t + "\" WHERE run = " + n + "; ";
   sql += "DELETE FROM runs WHERE number = " + n + "; COMMIT";
-  if (done) done = execute(db, sql.c_str());
+  if (done) done = execute(db, wait, sql.c_str());
   return done.transform_error([&](const error& why) {
     return record_error{database.string(), {}, "the rows of run " + n + " cannot be deleted: " + why.text};
   });

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runtime/base/result.hpp"
+#include "runtime/node/runs/lock_wait.hpp"
 #include "runtime/record/safetensors.hpp"
 
 namespace troupe {
@@ -36,7 +37,7 @@ class run_query {
     std::uint64_t rows = 0;
   };
 
-  static expected<run_query, record_error> open(const std::filesystem::path& database);
+  static expected<run_query, record_error> open(const std::filesystem::path& database, const lock_patience& patience = {});
   ~run_query();
   run_query(run_query&&) noexcept;
   run_query& operator=(run_query&&) noexcept;
@@ -54,6 +55,7 @@ class run_query {
 };
 
 // Deletes the rows of a run from all tables. Without a database there is nothing to do.
-expected<void, record_error> delete_run_rows(const std::filesystem::path& database, std::uint32_t number);
+expected<void, record_error> delete_run_rows(const std::filesystem::path& database, std::uint32_t number,
+                                             const lock_patience& patience = {});
 
 }  // namespace troupe

@@ -41,8 +41,8 @@ struct run_recorder::impl {
     std::variant<event_effect, store_effect> what;
   };
 
-  impl(fs::path f, std::shared_ptr<const prepared_job> job, run_info r, folder_lock l)
-      : folder(std::move(f)), j(std::move(job)), lock(std::move(l)), info(std::move(r)) {}
+  impl(fs::path f, std::shared_ptr<const prepared_job> job, run_info r, folder_lock l, std::unique_ptr<run_database> d)
+      : folder(std::move(f)), j(std::move(job)), lock(std::move(l)), db(std::move(d)), info(std::move(r)) {}
   ~impl() { close({}); }
 
   expected<void, record_error> open();
@@ -100,17 +100,14 @@ expected<void, record_error> run_recorder::impl::open() {
   auto opened = tensorboard_log::open(folder / "tensorboard", begun);
   if (!opened) return unexpected(std::move(opened).error());
   board.emplace(std::move(*opened));
-  auto made = run_database::open(folder.parent_path());
-  if (!made) return unexpected(std::move(made).error());
-  db = std::move(*made);
+  if (auto ok = write_text(run_info_file(folder), run_info_text(info)); !ok) return ok;
+  if (auto ok = metrics.flush(); !ok) return ok;
   db->of_run(info.number);
   db->begin();
   db->forget_after(j->first_step);
   db->run(info, folder.filename().string());
   db->commit();
   if (!db->status()) return db->status();
-  if (auto ok = write_text(run_info_file(folder), run_info_text(info)); !ok) return ok;
-  if (auto ok = metrics.flush(); !ok) return ok;
   thread = std::thread([this] { work(); });
   return {};
 }
@@ -288,24 +285,37 @@ run_recorder::~run_recorder() = default;
 
 expected<std::unique_ptr<run_recorder>, record_error> run_recorder::create(const fs::path& runs,
                                                                            std::shared_ptr<const prepared_job> j, run_info r,
-                                                                           const std::string& job_text) {
-  auto made = new_numbered_folder(runs, r.name, r.number);
+                                                                           const std::string& job_text,
+                                                                           const lock_patience& patience) {
+  if (auto ok = make_runs_folder(runs); !ok) return unexpected(std::move(ok).error());
+  // Before the folder, because the user may interrupt a wait for the database.
+  auto db = run_database::open(runs, patience);
+  if (!db) return unexpected(std::move(db).error());
+  auto made = new_numbered_folder(runs, r.name, r.number, patience);
   if (!made) return unexpected(std::move(made).error());
   auto& place = *made;
-  if (auto ok = write_text(run_job_file(place.path), job_text); !ok) return unexpected(std::move(ok).error());
+  const auto undone = [folder = place.path](record_error e) {
+    std::error_code ec;
+    fs::remove_all(folder, ec);
+    return unexpected(std::move(e));
+  };
+  if (auto ok = write_text(run_job_file(place.path), job_text); !ok) return undone(std::move(ok).error());
   r.state = "running";
   r.started = utc_text(std::chrono::system_clock::now());
   if (r.checkpoints.empty()) r.checkpoints = (place.path / "checkpoints").string();
   std::unique_ptr<run_recorder> out(
-      new run_recorder(std::make_unique<impl>(place.path, std::move(j), std::move(r), std::move(place.lock))));
-  if (auto ok = out->impl_->open(); !ok) return unexpected(std::move(ok).error());
+      new run_recorder(std::make_unique<impl>(place.path, std::move(j), std::move(r), std::move(place.lock), *std::move(db))));
+  if (auto ok = out->impl_->open(); !ok) return undone(std::move(ok).error());
   return out;
 }
 
 expected<std::unique_ptr<run_recorder>, record_error> run_recorder::resume(const fs::path& folder,
-                                                                           std::shared_ptr<const prepared_job> j, run_info r) {
+                                                                           std::shared_ptr<const prepared_job> j, run_info r,
+                                                                           const lock_patience& patience) {
   auto held = lock_folder(folder);
   if (!held) return unexpected(std::move(held).error());
+  auto db = run_database::open(folder.parent_path(), patience);  // before the folder is changed
+  if (!db) return unexpected(std::move(db).error());
   const auto step = j->first_step;
   const auto last = keep_metrics_until(run_metrics_file(folder), step);
   if (!last) return unexpected(last.error());
@@ -319,7 +329,8 @@ expected<std::unique_ptr<run_recorder>, record_error> run_recorder::resume(const
     r.best_accuracy = -1;
     r.best_step = 0;
   }
-  std::unique_ptr<run_recorder> out(new run_recorder(std::make_unique<impl>(folder, std::move(j), std::move(r), std::move(*held))));
+  std::unique_ptr<run_recorder> out(
+      new run_recorder(std::make_unique<impl>(folder, std::move(j), std::move(r), std::move(*held), *std::move(db))));
   if (auto ok = out->impl_->open(); !ok) return unexpected(std::move(ok).error());
   out->event({step, run_resumed_event{}});
   return out;
@@ -328,6 +339,7 @@ expected<std::unique_ptr<run_recorder>, record_error> run_recorder::resume(const
 const fs::path& run_recorder::folder() const { return impl_->folder; }
 std::uint32_t run_recorder::number() const { return info().number; }
 std::string run_recorder::word() const { return std::to_string(number()); }
+std::string run_recorder::words() const { return word() + (impl_->j->spec.plugins.empty() ? "" : " --load-plugins"); }
 fs::path run_recorder::checkpoints() const { return info().checkpoints; }
 
 void run_recorder::event(const event_effect& e) { impl_->put({0, e}); }

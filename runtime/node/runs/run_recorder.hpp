@@ -20,6 +20,7 @@
 
 #include "runtime/base/result.hpp"
 #include "runtime/job/job.hpp"
+#include "runtime/node/runs/lock_wait.hpp"
 #include "runtime/node/runs/run_info.hpp"
 #include "runtime/role.hpp"
 
@@ -39,20 +40,24 @@ class run_recorder {
   static constexpr std::chrono::milliseconds interval{250};
 
   // Makes RUNS/NUMBER-NAME. `r.number` 0: with the next number. `job_text`: content of job.toml.
+  // After an error there is no new folder.
   static expected<std::unique_ptr<run_recorder>, record_error> create(const std::filesystem::path& runs,
                                                                       std::shared_ptr<const prepared_job> j, run_info r,
-                                                                      const std::string& job_text);
+                                                                      const std::string& job_text,
+                                                                      const lock_patience& patience = {});
   // Continues a run at the first step of `j`: rows of later steps are removed. An error if a
   // process writes the folder.
   static expected<std::unique_ptr<run_recorder>, record_error> resume(const std::filesystem::path& folder,
-                                                                      std::shared_ptr<const prepared_job> j, run_info r);
+                                                                      std::shared_ptr<const prepared_job> j, run_info r,
+                                                                      const lock_patience& patience = {});
   ~run_recorder();  // without finish(): the run stays interrupted
   run_recorder(const run_recorder&) = delete;
   run_recorder& operator=(const run_recorder&) = delete;
 
   const std::filesystem::path& folder() const;
   std::uint32_t number() const;
-  std::string word() const;  // how commands name it: "7"
+  std::string word() const;   // how commands name it: "7"
+  std::string words() const;  // of commands that read its job: "7", or "7 --load-plugins" if the job names plugins
   std::filesystem::path checkpoints() const;
 
   void event(const event_effect& e);

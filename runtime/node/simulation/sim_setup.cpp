@@ -52,7 +52,9 @@ expected<sim_spec, diagnostics> read_models(sim_request& a) {
   sim_spec s;
   s.network.fabric = sim::fabric_kind::star;
   s.network.bytes_per_second = 1.25e9;
-  if (a.text.empty() && is_scenario(a.job)) {
+  const bool scenario = a.text.empty() && is_scenario(a.job);
+  a.load_plugins = a.load_plugins || !scenario;  // the user named the job's file
+  if (scenario) {
     auto read = read_sim_file(a.job);
     if (!read) return unexpected(std::move(read).error());
     const auto fabric = s.network;
@@ -245,15 +247,16 @@ expected<sim_setup, diagnostics> make_sim(sim_request a, std::shared_ptr<device>
     nodes = std::move(cluster->nodes);
   }
   diagnostic batch;
-  auto prepared = prepare_text({a.text, a.job, a.overrides}, std::move(all), {}, [&](job_spec& j, std::vector<node_spec>& list) {
-    s.asked_batch = j.data.batch;
-    if (a.cluster.empty()) set_workers(j, s.workers);
-    batch = batch_of(j, s.asked_batch, s.workers);
-    // Buckets are on every worker, so placed layers exclude them.
-    s.buckets = s.maths || (a.buckets < 0 && says_where(j)) ? 0 : buckets_asked;
-    adjust(j, a.steps, s.maths, s.buckets);
-    list = nodes = a.cluster.empty() ? cluster_of(j, s.workers) : std::move(nodes);
-  });
+  auto prepared = prepare_text({a.text, a.job, a.overrides, {}, a.load_plugins}, std::move(all), {},
+                               [&](job_spec& j, std::vector<node_spec>& list) {
+                                 s.asked_batch = j.data.batch;
+                                 if (a.cluster.empty()) set_workers(j, s.workers);
+                                 batch = batch_of(j, s.asked_batch, s.workers);
+                                 // Buckets are on every worker, so placed layers exclude them.
+                                 s.buckets = s.maths || (a.buckets < 0 && says_where(j)) ? 0 : buckets_asked;
+                                 adjust(j, a.steps, s.maths, s.buckets);
+                                 list = nodes = a.cluster.empty() ? cluster_of(j, s.workers) : std::move(nodes);
+                               });
   if (!prepared) return unexpected(explained(std::move(prepared).error(), batch));
   const auto full = *prepared;
   s.job = full;

@@ -22,6 +22,7 @@ struct sim_request {
   std::string network;                 // file with [network] and [compute]
   std::string faults;                  // file with [[fault]]
   std::string maths;                   // "real" or "none"; empty: the scenario's value, or "real"
+  bool load_plugins = false;           // also those of a job that a scenario names (job_text::load_plugins)
   unsigned nodes = 0;                  // one worker on each; 0: the scenario's value
   std::int64_t seed = -1, buckets = -1, steps = 0;
 };
