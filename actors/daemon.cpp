@@ -45,7 +45,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr auto drain_timeout = std::chrono::seconds(25);
-constexpr std::size_t longest_log_line = 64 << 10;  // bytes of a log line
+constexpr std::size_t longest_log_line = 64 << 10;        // bytes of a log line
 constexpr auto release_every = std::chrono::seconds(10);  // how often unused memory is returned to the system
 
 int wrong(const std::string& message) { return std::fprintf(stderr, "trouped: %s\n", printable(message).c_str()), 2; }

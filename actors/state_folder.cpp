@@ -33,7 +33,9 @@ expected<state_folder, coded_error> state_folder::open(const fs::path& where) {
                                                         (ec ? ec.message() : std::string("this is not a folder")) +
                                                         "; name a folder that this daemon may write to with --state"});
   fs::permissions(where, fs::perms::others_all, fs::perm_options::remove, ec);
-  if (ec) std::fprintf(stderr, "trouped: %s: cannot restrict its permissions: %s\n", printable(where.string()).c_str(), ec.message().c_str());
+  if (ec)
+    std::fprintf(stderr, "trouped: %s: cannot restrict its permissions: %s\n", printable(where.string()).c_str(),
+                 ec.message().c_str());
   const auto file = (where / "lock").string();
   const int lock = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   // Without a lock file (full or read-only disk) the daemon still runs.

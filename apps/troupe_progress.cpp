@@ -124,9 +124,9 @@ void progress::show(const event_effect& e) {
 
 void progress::show_done(std::uint64_t step, const done_event& e) {
   erase();
-  out_.drawn(screen_.painted(e.stopped() ? "stopped" : "done", e.stopped() ? tint::warning : tint::good) + ": " + with_commas(step) +
-            " steps, " + fixed(e.epochs, 2) + " epochs" + (e.test_accuracy ? ", test accuracy " + fixed(*e.test_accuracy, 4) : "") +
-            ", " + fixed(e.seconds, 1) + " s\n");
+  out_.drawn(screen_.painted(e.stopped() ? "stopped" : "done", e.stopped() ? tint::warning : tint::good) + ": " +
+             with_commas(step) + " steps, " + fixed(e.epochs, 2) + " epochs" +
+             (e.test_accuracy ? ", test accuracy " + fixed(*e.test_accuracy, 4) : "") + ", " + fixed(e.seconds, 1) + " s\n");
   out_.text(weights_line(e.weights_sha256) + "\n");
   const auto steps = step > extent_.first_step ? static_cast<double>(step - extent_.first_step) : 0;
   out_.drawn(summary_.text(screen_, steps * static_cast<double>(extent_.batch), e.seconds, ending_));

@@ -31,7 +31,7 @@ std::string wrapped(const std::string& text, std::size_t columns, std::size_t in
 // The path relative to the working directory if it is below it, else the path itself.
 std::string near_path(const std::string& path);
 
-// "data      TEXT": a label in a column of its own, with a line end. Printable, for output::drawn().
+// "data      TEXT": a label in a column of its own, with a line end, printable for output::drawn().
 // On a terminal the text is wrapped to its width.
 std::string labelled(const screen& s, const std::string& label, const std::string& text);
 

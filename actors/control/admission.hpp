@@ -20,7 +20,8 @@ struct job_budget {
   std::uint64_t bytes = std::uint64_t{64} << 20;  // of job texts
 };
 
-// Bytes of an error of a job; the rest is cut. The journal and all views hold the errors of many jobs.
+// Bytes of an error of a job; the rest is cut. The journal and all views hold the errors of many
+// jobs.
 constexpr std::size_t longest_job_error = 64 << 10;
 
 std::uint64_t bytes_of(const job_text& t);

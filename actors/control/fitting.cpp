@@ -152,14 +152,14 @@ struct cutter {
     shorten_texts(s);
     if (encode(s).size() <= max_message) return;
     const auto values = s.values.size() + s.texts.size();
-    s = {s.job, "warning", "the event '" + s.kind + "' with " + with_commas(values) + " values is too large for a message", s.step,
-         {},    {}};
+    s = {s.job,  "warning", "the event '" + s.kind + "' with " + with_commas(values) + " values is too large for a message",
+         s.step, {},        {}};
   }
   void operator()(report& r) const { cut_roles(r, max_message - room_for_fields); }
   void operator()(looked& l) const {
     const auto bytes = encode(l).size();
-    l = {.id = l.id, .refusal = "what this node knows has " + with_commas(bytes) + " bytes, and a message at most " +
-                                with_commas(max_message)};
+    l = {.id = l.id,
+         .refusal = "what this node knows has " + with_commas(bytes) + " bytes, and a message at most " + with_commas(max_message)};
   }
   void operator()(submitted& m) const { shorten_texts(m); }
   void operator()(joined& m) const { shorten_texts(m); }

@@ -2,8 +2,8 @@
 // is missing, and nothing is dropped in silence:
 //
 //   texts of errors and events     "... (N more bytes)"
-//   answers                        long texts shortened, then lines or entries left out; with --json
-//                                  the object has "cut": true and "left_out": N
+//   answers                        long texts shortened, then lines or entries left out; with
+//                                  --json the object has "cut": true and "left_out": N
 //   reports                        one entry in place of the roles that are left out
 //   events with many values        a warning in place of the event
 //

@@ -2,8 +2,8 @@
 // frames of a net::transport that is separate from the data plane: frame.type is the index of the
 // alternative + 1, the payload has the fields in order; strings and lists are a u32 count and the
 // elements; numbers are little-endian. A submission may hold a job file of 1 MiB, a piece of a file
-// has at most 60 KiB. No message exceeds `max_message`: to_frame() cuts one that would, and admission
-// (admission.hpp) refuses a job with too much text.
+// has at most 60 KiB. No message exceeds `max_message`: to_frame() cuts one that would, and
+// admission (admission.hpp) refuses a job with too much text.
 //
 //   client -> coordinator's daemon  submit, follow, fetch; answered by submitted, said..., piece
 //   coordinator's daemon -> client  fetch, for the file that a submitted job starts from; answered

@@ -50,7 +50,8 @@ std::string text_of_check(const machine::check& c) {
   if (!c.text.empty()) parts.push_back(c.text);
   if (!c.next.empty()) parts.push_back("try: " + c.next);
   std::string text = coloured_word(c.state) + name;
-  for (std::size_t i = 0; i < parts.size(); ++i) text += (i == 0 ? "" : indent) + wrapped(printable(parts[i], line_breaks::kept), value_from, width) + "\n";
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    text += (i == 0 ? "" : indent) + wrapped(printable(parts[i], line_breaks::kept), value_from, width) + "\n";
   return text;
 }
 

@@ -13,17 +13,18 @@ namespace {
 struct code_range {
   char32_t first, last;
 };
-constexpr std::array<code_range, 10> unprintable = {{{0, 0x1f},
-                                                    {0x7f, 0x9f},
-                                                    {0xad, 0xad},       // soft hyphen
-                                                    {0x61c, 0x61c},     // Arabic letter mark
-                                                    {0x200b, 0x200f},   // zero width, marks of direction
-                                                    {0x2028, 0x202e},   // separators, embeddings and overrides of direction
-                                                    {0x2060, 0x206f},   // word joiner, isolates of direction
-                                                    {0xfeff, 0xfeff},   // byte order mark
-                                                    {0xfff9, 0xfffb},   // interlinear annotation
-                                                    {0xe0000, 0xe0fff}  // tags and variation selectors
-                                                    }};
+constexpr std::array<code_range, 10> unprintable = {{
+    {0, 0x1f},
+    {0x7f, 0x9f},
+    {0xad, 0xad},       // soft hyphen
+    {0x61c, 0x61c},     // Arabic letter mark
+    {0x200b, 0x200f},   // zero width, marks of direction
+    {0x2028, 0x202e},   // separators, embeddings and overrides of direction
+    {0x2060, 0x206f},   // word joiner, isolates of direction
+    {0xfeff, 0xfeff},   // byte order mark
+    {0xfff9, 0xfffb},   // interlinear annotation
+    {0xe0000, 0xe0fff}  // tags and variation selectors
+}};
 
 // The character of the `n` bytes that utf8_length() found.
 char32_t code_of(std::string_view text, std::size_t n) {

@@ -27,7 +27,8 @@ expected<void> check_name(std::string_view name);
 // The same for the path of a file, with `longest_path`.
 expected<void> check_path(std::string_view path);
 
-// The text with unprintable characters as \xNN (bytes) or \uNNNN. `kept`: line breaks and tabs stay.
+// The text with unprintable characters as \xNN (bytes) or \uNNNN. `kept`: line breaks and tabs
+// stay.
 enum class line_breaks : std::uint8_t { escaped, kept };
 std::string printable(std::string_view text, line_breaks = line_breaks::escaped);
 

@@ -112,7 +112,8 @@ TEST(fitting, a_json_answer_stays_one_object_that_says_what_is_left_out) {
   EXPECT_EQ(many["jobs"].size() + many["left_out"].get<std::size_t>(), 10'000u);
   EXPECT_EQ(many["jobs"][5000], whole["jobs"][5000]);
   EXPECT_EQ(many["few"], whole["few"]);
-  const auto nested = json::parse(fitted_answer(json{{"command", "x"}, {"inner", {{"list", std::vector<int>(3000, 7)}}}}.dump(), 2000));
+  const auto nested =
+      json::parse(fitted_answer(json{{"command", "x"}, {"inner", {{"list", std::vector<int>(3000, 7)}}}}.dump(), 2000));
   EXPECT_GT(nested["left_out"], 1000);
 }
 
@@ -141,7 +142,8 @@ TEST(fitting, the_roles_that_a_report_leaves_out_are_added_up) {
   report r{1, 2, {}, {{"n2", "shm", "why", 1, 2, 3}}};
   for (std::uint32_t i = 0; i < 20'000; ++i) {
     role_entry e;
-    e.job = 9, e.id = i, e.messages = 3, e.name = "stage " + std::string(180, 'l') + std::to_string(i), e.waits_for = std::string(500, 'w');
+    e.job = 9, e.id = i, e.messages = 3, e.name = "stage " + std::string(180, 'l') + std::to_string(i),
+    e.waits_for = std::string(500, 'w');
     r.roles.push_back(e);
   }
   const auto got = received_as(r);

@@ -87,8 +87,9 @@ TEST_F(cluster_names, a_journal_of_an_earlier_version_with_long_texts_does_not_d
 }
 
 TEST_F(cluster_names, texts_of_clients_and_jobs_reach_no_terminal_and_no_log_as_they_are) {
-  const std::string odd = "\x1b]0;title\x07\x1b[2J\xc2\x9b"
-                          "2J\xe2\x80\xae\nn1 forged line";
+  const std::string odd =
+      "\x1b]0;title\x07\x1b[2J\xc2\x9b"
+      "2J\xe2\x80\xae\nn1 forged line";
   write_journal({failed(1, "old" + odd, "plugin: " + odd)});
   start_all();
   auto s = cluster_submission{};

@@ -69,7 +69,8 @@ std::optional<answer> hub::objection(const open_session& o) const {
                                   " of the exchange protocol, the daemon version " + std::to_string(protocol));
   const bool any = o.rank == any_rank;
   const auto who = any ? "an unnumbered rank" : rank_text(o.rank);
-  if (const auto fine = check_name(o.session); !fine && !o.session.empty()) return no(code::bad_argument, "session: " + fine.error().text);
+  if (const auto fine = check_name(o.session); !fine && !o.session.empty())
+    return no(code::bad_argument, "session: " + fine.error().text);
   if (o.session.empty() || o.size == 0 || (o.rank >= o.size && !any))
     return no(code::bad_argument, "a session needs a name, and a rank below its size: " + who + " of " + std::to_string(o.size));
   if (!(o.alpha >= 0 && o.alpha < 1)) return no(code::bad_argument, "alpha must be in [0, 1)");

@@ -41,7 +41,8 @@ TEST(printable, quoted_words_use_the_same_escapes) {
 }
 
 TEST(names, printable_utf8_of_up_to_200_bytes_is_accepted) {
-  for (const std::string& name : {std::string("lenet"), std::string("/conv1/Conv"), std::string("Grüße 日本"), std::string(200, 'n')})
+  for (const std::string& name :
+       {std::string("lenet"), std::string("/conv1/Conv"), std::string("Grüße 日本"), std::string(200, 'n')})
     EXPECT_EQ(test::error_text(check_name(name)), "");
   EXPECT_EQ(test::error_text(check_name("")), "the name is empty");
   EXPECT_THAT(test::error_text(check_name(std::string(201, 'n'))), HasSubstr("...' has 201 bytes; at most 200 are allowed"));
@@ -75,7 +76,8 @@ TEST(names, utf8_length_refuses_what_is_no_character) {
   EXPECT_EQ(utf8_length("é"), 2u);
   EXPECT_EQ(utf8_length("日x"), 3u);
   EXPECT_EQ(utf8_length("🙂"), 4u);
-  for (const char* bad : {"\x80", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf0\x80\x80\x80", "\xf4\x90\x80\x80", "\xe6\x97", "\xff"})
+  for (const char* bad :
+       {"\x80", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf0\x80\x80\x80", "\xf4\x90\x80\x80", "\xe6\x97", "\xff"})
     EXPECT_EQ(utf8_length(bad), 0u);
 }
 

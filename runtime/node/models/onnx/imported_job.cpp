@@ -111,8 +111,9 @@ imported_model imported_job(importing& to, const activation& data, const std::ve
   imported_model made;
   const auto& m = *to.from;
   const auto origin = m.producer + (m.producer_version.empty() ? "" : " " + m.producer_version);
-  made.job = "# From an ONNX model" + (origin.empty() ? "" : " of " + as_name(origin)) + ", operator set " + std::to_string(m.opset) +
-             ".\n[job]\nname = " + quoted_text(name.empty() ? "imported" : as_name(name)) + "\n\n" + data_text(to, data, classes);
+  made.job = "# From an ONNX model" + (origin.empty() ? "" : " of " + as_name(origin)) + ", operator set " +
+             std::to_string(m.opset) + ".\n[job]\nname = " + quoted_text(name.empty() ? "imported" : as_name(name)) + "\n\n" +
+             data_text(to, data, classes);
   for (auto& l : to.layers) {
     made.job += layer_text(to, l);
     made.weights.insert(made.weights.end(), l.weights.begin(), l.weights.end());
