@@ -107,7 +107,9 @@ report report_of(const shared& s, const std::vector<role_published>& roles, inst
   return r;
 }
 
-looked answer_to(const shared& s, const look& what, const person& who) {
+namespace {
+
+looked whole_answer_to(const shared& s, const look& what, const person& who) {
   looked to;
   to.id = what.id;
   to.incarnation = s.options.incarnation;
@@ -116,6 +118,20 @@ looked answer_to(const shared& s, const look& what, const person& who) {
   if (!what.state) return to;
   to.state = report_of(s, s.host->published(), std::chrono::steady_clock::now());
   for (const auto& j : s.host->plans()) to.plans.push_back(plan_entry_of(*j));
+  return to;
+}
+
+}  // namespace
+
+// Activities and names of plans that do not fit the message are left for the next request.
+looked answer_to(const shared& s, const look& what, const person& who) {
+  auto to = whole_answer_to(s, what, who);
+  for (auto fewer = what; encode(to).size() > max_message && fewer.most > 0;) {
+    fewer.most = std::min(fewer.most, max_activities) / 2;
+    to = whole_answer_to(s, fewer, who);
+    to.more = true;
+  }
+  for (; !to.names.empty() && encode(to).size() > max_message; to.more = true) to.names.pop_back();
   return to;
 }
 
