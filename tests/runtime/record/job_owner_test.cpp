@@ -46,7 +46,9 @@ TEST(job_owner, a_folder_with_files_and_no_owner_cannot_be_claimed) {
 TEST(job_owner, a_file_that_holds_no_name_names_no_owner) {
   const temp_dir dir;
   const auto file = fs::path(dir.path) / job_owner_file;
-  for (const std::string text : {"", "\n", "alice bob\n", "alice\nbob\n", "../alice\n", "al\xc3\xaf" "ce\n"}) {
+  for (const std::string text : {"", "\n", "alice bob\n", "alice\nbob\n", "../alice\n",
+                                 "al\xc3\xaf"
+                                 "ce\n"}) {
     std::ofstream(file, std::ios::binary | std::ios::trunc) << text;
     EXPECT_EQ(owner_of_folder(dir.path), "") << text;
   }
