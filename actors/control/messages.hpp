@@ -117,9 +117,10 @@ struct prepare {
   std::vector<place> places;  // of the nodes of the plan
   bool continued = false;     // shards and sequence slots start from the coordinator role's state, at step `from`
   std::uint64_t from = 0;
+  std::string owner = {};  // the client that submitted the job; what a node keeps for the job is the owner's
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.job, s.what, s.plan_hash, s.places, s.continued, s.from);
+    return std::tie(s.job, s.what, s.plan_hash, s.places, s.continued, s.from, s.owner);
   }
 };
 struct prepared {

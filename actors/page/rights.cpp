@@ -7,6 +7,11 @@ namespace {
 
 constexpr std::array<const char*, 3> page_role_names = {"observer", "operator", "admin"};
 
+// A page is no job's owner: an observer reads as the certificate role watch, the others as admin.
+person reader_of_page(page_role r) {
+  return {"page", r == page_role::observer ? certificate_role::watch : certificate_role::admin};
+}
+
 }  // namespace
 
 const char* text_of(page_role r) { return page_role_names[static_cast<std::size_t>(r)]; }
@@ -39,9 +44,21 @@ expected<void> page_backend::check(right what, const std::string& doing) const {
                           (what == right::run_jobs ? "operator and admin" : "admin") + " may"));
 }
 
+expected<void> page_backend::check_read(job_route by, std::uint32_t job) const {
+  if (auto fine = troupe::check_read(reader_of_page(role_), by, job); !fine)
+    return unexpected(error("not allowed: this page has the role " + std::string(text_of(role_)) + "; operator and admin may"));
+  return inner_.check_read(by, job);
+}
+
 expected<void> page_backend::tell(std::uint32_t job, const command& c) {
-  const bool asks = c.is<staleness_command>() || c.is<histograms_command>();  // queries, though roles answer them
-  if (auto fine = check(asks ? right::look : right::run_jobs, "steer a job"); !fine) return fine;
+  expected<void> fine;  // queries are commands too, because roles answer them
+  if (c.is<staleness_command>())
+    fine = check_read(job_route::query, job);
+  else if (c.is<histograms_command>())
+    fine = check_read(job_route::histograms, job);
+  else
+    fine = check(right::run_jobs, "steer a job");
+  if (!fine) return fine;
   return inner_.tell(job, c);
 }
 

@@ -30,6 +30,8 @@ const repl_layer* find_layer(const repl_job& j, const std::string& name) {
   return nullptr;
 }
 
+std::string without_histograms(const std::string& why) { return "no histograms: " + why; }
+
 // The reply to `_follow layer JOB EVENT LEFT NAME SEEN`: the layer, with the histograms in `said`.
 repl_reply show_layer(const repl_request& r, const std::vector<repl_event>& said, const std::string& note) {
   std::uint32_t id = 0;
@@ -37,6 +39,8 @@ repl_reply show_layer(const repl_request& r, const std::vector<repl_event>& said
   const auto* j = r.args.size() == repl_follow_words + 2 && repl_number(r.args[1], id) ? find_job(view, id) : nullptr;
   const auto* l = j && j->about ? find_layer(*j, r.args[repl_follow_words]) : nullptr;
   if (!l) return r.fail("the layer is not available on this node any more");
+  if (const auto fine = r.backend.check_read(job_route::histograms, id); !fine)
+    return {kind::ok, repl_layer_text(r.json, view, *j, *l, {}, without_histograms(fine.error().text)), {}};
   return {kind::ok, repl_layer_text(r.json, view, *j, *l, said, note), {}};
 }
 
@@ -55,7 +59,7 @@ std::optional<repl_reply> hear_histograms(const repl_request& r, const repl_even
   if (!h || h->parameter != l->parameters.back().name) return std::nullopt;
   return repl_reply{kind::ok, {}, "_follow layer " + r.args[1] + " " + r.args[2] + " " + r.args[3] + " " + l->name + " 1"};
 }
-repl_reply show_layer_alone(const repl_request& r, const std::string& why) { return show_layer(r, {}, "no histograms: " + why); }
+repl_reply show_layer_alone(const repl_request& r, const std::string& why) { return show_layer(r, {}, without_histograms(why)); }
 constexpr repl_following to_the_histograms = {.name = "layer",
                                               .handle_event = hear_histograms,
                                               .patience = repl_patience / 2,
@@ -72,11 +76,13 @@ repl_reply run_layer(const repl_request& r) {
   if (r.args.empty()) return {kind::ok, repl_layers_text(r.json, *j->about), {}};
   if (const auto* l = find_layer(*j, r.args[0])) {
     const bool trains = !l->parameters.empty() && (j->state == "running" || j->state == "paused");
-    if (trains) {
+    const auto fine = r.backend.check_read(job_route::histograms, *job);
+    if (trains && fine) {
       auto reply = repl_tell_and_follow(r, job, {histograms_command{}}, {l->name, "0"});
       if (reply.how == kind::ok) return reply;
     }
-    return {kind::ok, repl_layer_text(r.json, v, *j, *l, {}, {}), {}};
+    const auto note = trains && !fine ? without_histograms(fine.error().text) : std::string();
+    return {kind::ok, repl_layer_text(r.json, v, *j, *l, {}, note), {}};
   }
   std::vector<std::string> names;
   for (const auto& l : j->about->layers) names.push_back(l.name);

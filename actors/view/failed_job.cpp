@@ -25,6 +25,7 @@ post_mortem plan_of(const prepared_job& j, const job_origin& from) {
   m.what.file = std::filesystem::absolute(from.what.file).lexically_normal().string();
   m.nodes = from.nodes.empty() ? j.nodes : from.nodes;
   m.job = j.id;
+  m.owner = from.owner;
   m.plan_generation = from.plan_generation;
   m.changes = from.changes;
   m.chosen = choices_of(j);

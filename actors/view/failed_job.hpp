@@ -24,6 +24,7 @@ struct job_origin {
   amendments changes = {};
   std::uint32_t plan_generation = 0;
   std::string node;
+  std::string owner = {};                 // the client that submitted it; empty: none
   std::vector<node_spec> nodes = {};      // nodes that the first plan could use; empty: those of the plan
   std::filesystem::path recordings = {};  // parent of the folders of recorded plans; empty: none are made
 };

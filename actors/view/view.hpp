@@ -20,7 +20,7 @@
 #include "actors/view/events.hpp"
 #include "actors/view/gpus.hpp"
 #include "runtime/base/result.hpp"
-#include "runtime/node/pki/roles.hpp"
+#include "runtime/node/pki/job_access.hpp"
 #include "runtime/trace/recording.hpp"
 
 namespace troupe {
@@ -140,6 +140,8 @@ class repl_backend {
   // An error if the client may not use a command that needs this right. `tell` checks the
   // owner of the job.
   virtual expected<void> check(right, const std::string& /*doing*/) const { return {}; }
+  // An error if the client may not read this of the job.
+  virtual expected<void> check_read(job_route, std::uint32_t /*job*/) const { return {}; }
   // Passes a command (pause, stop, set, mode, ...) on to the job's coordinator.
   virtual expected<void> tell(std::uint32_t job, const command& c) = 0;
   // Returns the number of the job; 0: the reply comes later.

@@ -59,7 +59,9 @@ expected<found_recordings, record_error> copy_from_cluster(const replay_argument
   found_recordings f;
   for (const auto& n : nodes.nodes())
     for (const auto& job_folder : recordings_in(to / n.where.node)) f.folders.push_back(job_folder.string());
-  if (f.folders.empty()) return wrong("no node has a recording of job " + word + "; `troupe train --record` records a job");
+  if (f.folders.empty())
+    return wrong("no node has a recording of job " + word +
+                 (missing->empty() ? "; `troupe train --record` records a job" : " that can be read: " + missing->front()));
   return f;
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/job/plan_hash.hpp"
 #include "runtime/node/events/event_json.hpp"
 #include "runtime/record/file_io.hpp"
+#include "runtime/record/job_owner.hpp"
 #include "runtime/replay/log_stream.hpp"
 
 namespace troupe {
@@ -162,16 +163,19 @@ bool is_post_mortem(const fs::path& folder) {
          fs::is_regular_file(folder / "messages.bin", ec);
 }
 
-// Keeps the newest; names begin with the time. Removes only files that write_post_mortem() writes.
+// Removes the surplus; names begin with the time. Removes only files that write_post_mortem()
+// writes.
 void remove_old(const fs::path& home) {
   std::vector<fs::path> found;
   std::error_code ec;
   for (fs::directory_iterator i(home, ec), end; !ec && i != end; i.increment(ec))
     if (is_post_mortem(i->path())) found.push_back(i->path());
   std::sort(found.begin(), found.end(), std::greater<>());
-  for (std::size_t n = keep_post_mortems; n < found.size(); ++n) {
+  std::vector<std::string> owners;
+  for (const auto& f : found) owners.push_back(owner_of_folder(f));
+  for (const auto n : surplus(owners, keep_post_mortems)) {
     for (const auto* name : file_names) fs::remove(found[n] / name, ec);
-    for (const auto* name : {beginning_name, trace_name}) fs::remove(found[n] / name, ec);
+    for (const auto* name : {beginning_name, trace_name, job_owner_file}) fs::remove(found[n] / name, ec);
     fs::remove(found[n], ec);
   }
 }
@@ -205,6 +209,7 @@ expected<std::string, record_error> write_post_mortem(const fs::path& home, cons
   }
   fs::permissions(folder, fs::perms::owner_all, ec);
   if (ec) return unexpected(record_error{folder.string(), {}, ec.message()});
+  if (auto ok = set_owner(folder, f.mortem.owner); !ok) return unexpected(std::move(ok).error());
   const std::string texts[] = {report_text(f, folder), f.mortem.what.text, plan_json(f.mortem, f.made),
                                events_jsonl(f),        roles_json(f),      replay::to_bytes(f.mortem.messages)};
   for (std::size_t i = 0; i < std::size(file_names); ++i)

@@ -11,7 +11,10 @@
 //                   host keeps no record
 //   begins-with.safetensors   a hard link to the file that the plan began with, if it is unchanged
 //
-// Folders are for their owner only (0700), and only the newest few are kept.
+//   job-owner       on a cluster: the job's owner (runtime/record/job_owner.hpp)
+//
+// Folders are for their user only (0700), and only a few are kept: the newest, and the oldest of
+// the owner with the most goes first.
 //
 // A job with `record = true` leaves a folder for each plan of each node, whether it fails or not:
 //
@@ -73,7 +76,8 @@ struct post_mortem {
   std::optional<host_choices> chosen = {};  // nullopt: of an older version, which had none
   std::vector<node_spec> nodes;             // that the plan could use
   std::uint32_t job = 0, plan_generation = 0;
-  amendments changes;  // of this plan generation
+  std::string owner = {};  // of the job on a cluster (runtime/record/job_owner.hpp); not read back
+  amendments changes;      // of this plan generation
   plan_beginning begins;
   std::string where, error;
   std::uint64_t step = 0;         // last complete step
@@ -90,7 +94,7 @@ struct post_mortem_facts {
   std::function<expected<void>(const std::filesystem::path&)> write_trace = {};  // writes last.pftrace; empty: there is none
 };
 
-// Makes a folder in `home`, and removes all but the newest. Returns the folder or an error.
+// Makes a folder in `home`, and removes the surplus. Returns the folder or an error.
 expected<std::string, record_error> write_post_mortem(const std::filesystem::path& home, const post_mortem_facts& f);
 
 // Makes the folder of a recorded plan, with all but its messages; an older folder of this name is

@@ -299,6 +299,21 @@ TEST_F(page_feed_test, a_page_that_sends_anything_else_is_closed) {
   EXPECT_EQ(feed_.pages(), 0u);
 }
 
+TEST(page_rights, an_observer_reads_no_weights_on_any_route) {
+  fake_backend inner;
+  for (std::uint8_t r = 0; r < job_route_count; ++r) {
+    const auto by = job_route{r};
+    const bool values = !check_read({"eve", certificate_role::watch}, by);
+    EXPECT_EQ(page_backend(inner, page_role::observer).check_read(by, 2).has_value(), !values) << int{r};
+    for (const auto role : {page_role::operates, page_role::admin})
+      EXPECT_TRUE(page_backend(inner, role).check_read(by, 2)) << int{r};
+  }
+  EXPECT_FALSE(page_backend(inner, page_role::observer).tell(2, {histograms_command{}}));
+  EXPECT_TRUE(inner.announced.empty());
+  inner.unreadable = job_route::histograms;
+  EXPECT_FALSE(page_backend(inner, page_role::admin).check_read(job_route::histograms, 2)) << "the backend decides too";
+}
+
 TEST(page_rights, a_role_may_do_what_it_says) {
   fake_backend inner;
   const auto how = [&](page_role role, const std::string& line) {

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@ struct fake_backend final : repl_backend {
   std::vector<repl_submission> submitted;
   std::vector<injection> injected;
   std::string refusal;
+  std::optional<job_route> unreadable;  // of all jobs
   std::uint32_t next_job = 5;
   repl_events said;
   std::function<void(const command&)> on_command = [](const command&) {};
@@ -64,6 +66,10 @@ struct fake_backend final : repl_backend {
     announced.emplace_back(job, c);
     on_command(c);
     return answer();
+  }
+  expected<void> check_read(job_route by, std::uint32_t job) const override {
+    if (by != unreadable) return {};
+    return unexpected(error("job " + std::to_string(job) + " is not yours"));
   }
   expected<void> inject(const injection& i) override {
     if (v.cluster.empty()) return repl_backend::inject(i);

@@ -70,6 +70,21 @@ TEST_F(repl_layer_test, shows_the_layer_alone_when_no_histogram_arrives) {
   EXPECT_NE(run("layer conv1", false, 5).text.find("\nlayers are being moved"), std::string::npos);
 }
 
+// The histogram of a parameter with one element is its value.
+TEST_F(repl_layer_test, shows_no_histograms_to_clients_that_may_not_read_weights) {
+  answers();
+  backend_.unreadable = job_route::histograms;
+  const auto r = run("layer conv1", false, 5);
+  EXPECT_EQ(r.how, kind::ok);
+  EXPECT_NE(r.text.find("conv1: convolution of data"), std::string::npos) << r.text;
+  EXPECT_NE(r.text.find("no histograms: job 2 is not yours"), std::string::npos) << r.text;
+  EXPECT_TRUE(backend_.announced.empty()) << "the job is not asked";
+  backend_.on_command(command{histograms_command{}});  // another client has asked for them
+  const auto followed = run("_follow layer 2 0 5 conv1 1", true, 5);
+  EXPECT_EQ(json::parse(followed.text)["histograms"].size(), 0u) << followed.text;
+  EXPECT_EQ(followed.text.find("buckets"), std::string::npos);
+}
+
 TEST_F(repl_layer_test, asks_for_no_histograms_of_a_layer_without_parameters_or_a_finished_job) {
   EXPECT_NE(run("layer relu1", false, 5).text.find("no parameters"), std::string::npos);
   backend_.v.jobs[1].state = "done";

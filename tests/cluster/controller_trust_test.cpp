@@ -210,6 +210,23 @@ TEST(trust, every_message_type_has_a_name_and_an_allowed_sender) {
   EXPECT_TRUE(is(inject{}, "inject", speaker::coordinator));
 }
 
+// Clients of every role and relation to the owner, with every message and command that reads a job.
+TEST(trust, messages_and_commands_that_read_weights_need_the_owner) {
+  const message reading[] = {fetch{7, 0}};
+  const message watching[] = {follow{7}, look{}};
+  for (const auto role : {certificate_role::admin, certificate_role::submit, certificate_role::exchange, certificate_role::watch})
+    for (const std::string owner : {"alice", "bob", ""}) {
+      const person who{"alice", role};
+      const bool all = role == certificate_role::admin;
+      const bool weights = all || (role == certificate_role::submit && owner == "alice");
+      for (const auto& m : reading) EXPECT_EQ(check_message(who, m, owner).has_value(), weights) << text_of(role) << " " << owner;
+      EXPECT_EQ(check_command(who, 7, owner, {histograms_command{}}).has_value(), weights) << text_of(role) << " " << owner;
+      const bool looks = role != certificate_role::exchange;
+      for (const auto& m : watching) EXPECT_EQ(check_message(who, m, owner).has_value(), looks) << text_of(role) << " " << owner;
+      EXPECT_EQ(check_command(who, 7, owner, {staleness_command{}}).has_value(), looks) << text_of(role) << " " << owner;
+    }
+}
+
 TEST(trust, only_the_first_violation_per_certificate_is_logged_and_all_count) {
   unheeded u;
   EXPECT_TRUE(u.note("client.1", trouble{}, "why"));

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <set>
 
+#include "runtime/record/job_owner.hpp"
 #include "tests/cluster/processes.hpp"
 
 namespace troupe::control {
@@ -44,6 +45,46 @@ TEST_F(job_folders, the_newest_folders_and_the_one_in_use_are_kept) {
   EXPECT_EQ(remove_old_job_folders(state_, in_use, 3), 5u);
   EXPECT_EQ(left(), (std::set<std::string>{"job-1-oldest-9", "job-7-tiny-9", "job-8-tiny-9", "job-9-tiny-9"}));
   EXPECT_EQ(remove_old_job_folders(state_, in_use, 3), 0u);
+}
+
+TEST_F(job_folders, jobs_of_one_owner_do_not_displace_folders_of_another) {
+  const auto owned = [&](const std::string& name, int age, const std::string& owner) {
+    const auto folder = put(name, age);
+    EXPECT_TRUE(set_owner(folder, owner));
+    fs::last_write_time(folder, fs::file_time_type::clock::now() - std::chrono::hours(1000 - age));
+  };
+  owned("job-1-tiny-9", 1, "alice");
+  put("job-2-tiny-9", 2);  // of an unknown owner
+  for (int i = 3; i <= 9; ++i) owned("job-" + std::to_string(i) + "-tiny-9", i, "bob");
+  EXPECT_EQ(remove_old_job_folders(state_, {}, 4), 5u);
+  EXPECT_EQ(left(), (std::set<std::string>{"job-1-tiny-9", "job-2-tiny-9", "job-8-tiny-9", "job-9-tiny-9"}));
+}
+
+TEST_F(job_folders, folders_without_an_owner_get_the_one_that_the_journal_knows) {
+  const auto done = put("job-1-tiny-9", 1), runs = put("job-2-tiny-9", 2), unknown = put("job-3-tiny-9", 3);
+  const auto hers = put("job-4-tiny-9", 4);
+  ASSERT_TRUE(set_owner(hers, "alice"));
+  const auto run = put("runs/1-tiny", 1), other_run = put("runs/3-tiny", 1);
+  for (const auto& r : {run, other_run}) std::ofstream(r / "run.json") << "{}";
+  journal_content found;
+  finished_job f;
+  f.number = 1, f.owner = "alice", f.weights = (done / "weights.safetensors").string();
+  found.finished.push_back(f);
+  f.number = 4, f.owner = "bob", f.weights = (hers / "weights.safetensors").string();
+  found.finished.push_back(f);
+  f.number = 5, f.weights = (state_ / "job-5-gone-9/weights.safetensors").string();
+  found.finished.push_back(f);
+  unfinished_job u;
+  u.number = 2, u.owner = "bob", u.kept = (runs / "weights.safetensors").string();
+  found.jobs.push_back(u);
+  give_known_owners(state_, found);
+  EXPECT_EQ(owner_of_folder(done), "alice");
+  EXPECT_EQ(owner_of_folder(run), "alice");
+  EXPECT_EQ(owner_of_folder(runs), "bob");
+  EXPECT_EQ(owner_of_folder(unknown), "");
+  EXPECT_EQ(owner_of_folder(other_run), "");
+  EXPECT_EQ(owner_of_folder(hers), "alice") << "a known owner is not replaced";
+  EXPECT_FALSE(fs::exists(state_ / "job-5-gone-9"));
 }
 
 TEST_F(job_folders, other_entries_of_the_state_folder_are_not_removed) {

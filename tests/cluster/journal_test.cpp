@@ -107,6 +107,17 @@ TEST(journal, results_of_the_newest_finished_jobs_are_read_back) {
   EXPECT_EQ(f.last.event.as<done_event>()->weights_sha256, "ab");
 }
 
+TEST(journal, jobs_of_one_owner_do_not_displace_the_results_of_another) {
+  auto mine = finished(1);
+  mine.owner = "bob";
+  std::string text = journal_over(mine);
+  for (std::uint32_t n = 2; n <= 200; ++n) text += journal_over(finished(n));
+  const auto c = read_journal(text);
+  ASSERT_EQ(c.finished.size(), finished_kept);
+  EXPECT_EQ(c.finished.front().owner, "bob");
+  EXPECT_EQ(c.finished[1].number, 200u - finished_kept + 2) << "the oldest of the other owner are left out";
+}
+
 // The step of the running job is written to a separate file after each step, without fsync, so that
 // a killed process loses none of it.
 TEST(journal, the_last_step_of_the_running_job_survives_the_process) {

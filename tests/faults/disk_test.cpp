@@ -177,8 +177,8 @@ TEST_F(failing_disk, a_failing_write_to_the_journal_is_logged_and_training_conti
 
 TEST_F(failing_disk, a_failing_sync_keeps_the_old_checkpoint_and_training_continues) {
   make_cluster(2);
-  // The first 11 syncs succeed, the first checkpoint's among them; later ones fail.
-  if (const auto why = inject("fsync:error=EIO:when=12+", {}); !why.empty()) GTEST_SKIP() << why;
+  // The first 15 syncs succeed, the first checkpoint's among them; later ones fail.
+  if (const auto why = inject("fsync:error=EIO:when=16+", {}); !why.empty()) GTEST_SKIP() << why;
   start_by(before_, "n1");
   start("n2");
   ASSERT_TRUE(joined("n2"));

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "runtime/node/net/hello.hpp"
+#include "runtime/node/pki/job_access.hpp"
 #include "tests/error_text.hpp"
 #include "tests/node/net_support.hpp"
 

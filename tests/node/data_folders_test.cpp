@@ -11,6 +11,7 @@
 #include "ops/option_specs.hpp"
 #include "runtime/node/config/prepare_text.hpp"
 #include "runtime/node/node_tables.hpp"
+#include "runtime/record/job_owner.hpp"
 #include "tests/node/net_support.hpp"
 
 namespace troupe {
@@ -47,7 +48,7 @@ class data_folders : public testing::Test {
         if (s.kind == option_kind::integer) given.values[s.name] = std::int64_t{1};
       }
     d.values = check_options(given, type.specs);
-    const auto allowed = check_folders(d, type, {in("").string()});
+    const auto allowed = check_folders(d, type, {in("").string()}, withheld_);
     if (allowed) return "";
     EXPECT_THAT(allowed.error().message, HasSubstr("this node reads data only under the folders"));
     return allowed.error().at.file;
@@ -56,6 +57,7 @@ class data_folders : public testing::Test {
     return blamed(*all_.sources.find(source), texts);
   }
 
+  std::vector<std::string> withheld_;
   net::testing::temporary_directory folder_;
   tables all_;
 };
@@ -117,6 +119,31 @@ TEST_F(data_folders, folders_of_arrays_and_databases_may_not_have_links_to_outsi
     fs::create_symlink(secret(), folder / "x_train.npy");
     EXPECT_EQ(blamed(source, {{"path", folder.string()}}), "path");
   }
+}
+
+// A client must not train on the bytes of a checkpoint of another client.
+TEST_F(data_folders, nothing_that_is_kept_for_a_job_is_read_as_data) {
+  const auto kept = in("checkpoints/tiny/lab-1-7");
+  fs::create_directories(kept);
+  std::ofstream(kept / "checkpoint-000001-step-1.safetensors") << "1\n";
+  const auto file = (kept / "checkpoint-000001-step-1.safetensors").string();
+  EXPECT_EQ(blamed("text", {{"path", file}}), "") << "no daemon keeps it for a job";
+  ASSERT_TRUE(set_owner(kept, "alice"));
+  for (const char* source : {"text", "csv", "packed"}) EXPECT_EQ(blamed(source, {{"path", file}}), "path") << source;
+  fs::create_symlink(file, in("link.txt"));
+  EXPECT_EQ(blamed("text", {{"path", in("link.txt").string()}}), "path");
+  EXPECT_EQ(blamed("text", {{"path", in("rows.csv").string()}}), "");
+}
+
+TEST_F(data_folders, withheld_folders_are_not_read_although_they_are_inside) {
+  fs::create_directories(in("state/given"));
+  std::ofstream(in("state/given/1.safetensors")) << "1\n";
+  const auto file = in("state/given/1.safetensors").string();
+  EXPECT_EQ(blamed("text", {{"path", file}}), "");
+  withheld_ = {in("state").string()};
+  EXPECT_EQ(blamed("text", {{"path", file}}), "path");
+  EXPECT_EQ(blamed("text", {{"path", in("set/../state/given/1.safetensors").string()}}), "path");
+  EXPECT_EQ(blamed("text", {{"path", in("rows.csv").string()}}), "");
 }
 
 TEST_F(data_folders, hdf5_files_of_a_list_are_checked) {

@@ -1,6 +1,7 @@
 #include "actors/control/controller/controlled_job.hpp"
 
 #include "actors/control/controller/journal.hpp"
+#include "runtime/record/job_owner.hpp"
 
 namespace troupe::control {
 
@@ -35,13 +36,15 @@ bool job_table::has_number(std::uint32_t number) const {
 }
 
 void job_table::forget_old(const std::set<std::uint32_t>& but) {
-  const auto is_over = [](const auto& j) { return j.second.run.over(); };
-  auto over = static_cast<std::size_t>(std::count_if(jobs_.begin(), jobs_.end(), is_over));
-  for (auto at = jobs_.begin(); over > finished_kept && at != jobs_.end();) {
-    const bool old = is_over(*at) && !but.contains(at->first);
-    at = old ? jobs_.erase(at) : std::next(at);
-    over -= old ? 1 : 0;
+  std::vector<std::uint32_t> over;  // the newest first
+  std::vector<std::string> owners;
+  for (auto at = jobs_.rbegin(); at != jobs_.rend(); ++at) {
+    if (!at->second.run.over()) continue;
+    over.push_back(at->first);
+    owners.push_back(at->second.view.owner);
   }
+  for (const auto i : surplus(owners, finished_kept))
+    if (!but.contains(over[i])) jobs_.erase(over[i]);
 }
 
 }  // namespace troupe::control

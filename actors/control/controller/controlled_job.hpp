@@ -76,7 +76,8 @@ class job_table {
       if (which(j)) what(j);
     }
   }
-  // Removes the oldest jobs that are over, except `but`, so that at most finished_kept remain.
+  // Removes jobs that are over, except `but`, so that finished_kept remain: the oldest of the owner
+  // with the most first.
   void forget_old(const std::set<std::uint32_t>& but);
 
  private:

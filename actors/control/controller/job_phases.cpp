@@ -74,7 +74,7 @@ void begin_gathering(job_call& c) {
 
 void gather(job_call& c) {
   auto& j = c.j;
-  prepare p{j.id, j.from.what, j.plan.plan_hash, {}, j.plan.continued, j.plan.from};
+  prepare p{j.id, j.from.what, j.plan.plan_hash, {}, j.plan.continued, j.plan.from, j.view.owner};
   std::string numerics, whose;
   const bool changed = begins_changed(j);
   for (const auto& n : j.plan.nodes) {

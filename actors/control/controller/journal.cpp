@@ -16,6 +16,7 @@
 #include "runtime/checksum/crc32c.hpp"
 #include "runtime/node/pki/certificates.hpp"
 #include "runtime/record/file_io.hpp"
+#include "runtime/record/job_owner.hpp"
 
 namespace troupe::control {
 namespace {
@@ -129,7 +130,10 @@ class reading {
     if (o.contains("skipped")) j.skipped = whole<std::uint64_t>(o.at("skipped"));
     std::erase_if(out_.finished, [&](const auto& x) { return x.number == number; });
     out_.finished.push_back(std::move(j));
-    if (out_.finished.size() > finished_kept) out_.finished.erase(out_.finished.begin());
+    std::vector<std::string> owners;  // the newest first
+    for (auto at = out_.finished.rbegin(); at != out_.finished.rend(); ++at) owners.push_back(at->owner);
+    if (const auto gone = surplus(owners, finished_kept); !gone.empty())
+      out_.finished.erase(out_.finished.end() - 1 - static_cast<std::ptrdiff_t>(gone.front()));
   }
   journal_content out_;
 };

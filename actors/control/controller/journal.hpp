@@ -17,7 +17,8 @@
 //   {"is":"number","job":7}          the last job number that was used
 //
 // `job` is the number that users see. Reading ends at a torn or damaged line. Opening a journal
-// rewrites it with the unfinished jobs and the newest 64 finished ones. A file NAME.step next to it
+// rewrites it with the unfinished jobs and 64 finished ones (the oldest of the owner with the most
+// are left out first). A file NAME.step next to it
 // holds the step that the running job has reached: one line of the same form, {"job":7,"step":..},
 // overwritten after each step and not synced.
 // Errors: texts that name the file.  Threads: one.

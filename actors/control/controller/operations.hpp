@@ -55,7 +55,8 @@ struct checked {
   std::vector<std::string> notes = {};  // for the log
   std::string alert = {};               // for those who follow the job, as an event; empty: none
   std::uint64_t room = 0;               // maximum bytes of a file that it starts from
-  // With resume = "auto": the newest checkpoint of a job of this name, already at given_path().
+  // With resume = "auto": the newest checkpoint of a job of this name and owner, already at
+  // given_path().
   std::optional<given_file> found = {};
   bool continued = false;  // it starts from a file, at step `from`
   std::uint64_t from = 0;
@@ -73,6 +74,7 @@ struct check_text {
   job_text what;
   given_file given = {};  // the file that the job starts from
   bool received = false;  // the file is complete on this node
+  std::string owner = {};
 
   using executor = checker;
   using result = expected<checked>;

@@ -22,7 +22,7 @@ expected<void> prepare_next_plan(job_call& c) {
   auto& j = c.j;
   const auto& n = *j.plans.next();
   const auto& nodes = n.plan->plan.nodes;
-  prepare p{j.id, j.from.what, n.plan->plan.plan_hash, {}, false, 0};
+  prepare p{j.id, j.from.what, n.plan->plan.plan_hash, {}, false, 0, j.view.owner};
   for (const auto& name : nodes) {
     const auto& m = c.nodes.at(name);
     if (!m.usable()) return unexpected(error("no daemon answers as " + name + ", which the new plan uses"));

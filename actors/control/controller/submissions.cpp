@@ -106,7 +106,7 @@ void submissions::next_check(orders& out) {
     const auto* j = state_.jobs.find(id);
     if (!j || j->run.at() != phase::checking) continue;
     under_way_ = id;
-    out.push_back(check_text{id, j->from.what, j->from.given, j->from.received > 0});
+    out.push_back(check_text{id, j->from.what, j->from.given, j->from.received > 0, j->view.owner});
   }
 }
 

@@ -3,8 +3,10 @@
 #include <array>
 #include <variant>
 
+#include "actors/control/admission.hpp"
 #include "runtime/node/net/hello.hpp"
 #include "runtime/node/pki/certificates.hpp"
+#include "runtime/node/pki/job_access.hpp"
 
 namespace troupe::control {
 namespace {
@@ -38,18 +40,18 @@ static_assert(all_spoken.back().name != nullptr, "a message has no entry");
 speaker speaker_of(const message& m) { return all_spoken[m.index()].who; }
 const char* name_of(const message& m) { return all_spoken[m.index()].name; }
 
-expected<void> check_message(const person& who, const message& m) {
+expected<void> check_message(const person& who, const message& m, const std::string& owner) {
   if (std::holds_alternative<submit>(m)) return check_right(who, right::run_jobs, "submit a job");
   if (std::holds_alternative<piece>(m)) return check_right(who, right::run_jobs, "send the file that a job begins with");
-  if (std::holds_alternative<fetch>(m)) return check_right(who, right::run_jobs, "fetch weights");
-  if (std::holds_alternative<follow>(m)) return check_right(who, right::look, "follow a job");
-  if (std::holds_alternative<look>(m)) return check_right(who, right::look, "look at what roles did");
+  if (const auto* f = std::get_if<fetch>(&m)) return check_read(who, job_route::weights, number_of(f->job), owner);
+  if (std::holds_alternative<follow>(m)) return check_read(who, job_route::follow);
+  if (std::holds_alternative<look>(m)) return check_read(who, job_route::look);
   return {};
 }
 
 expected<void> check_command(const person& who, std::uint32_t job, const std::string& owner, const command& c) {
-  if (c.is<staleness_command>() || c.is<histograms_command>())  // queries, though roles answer them
-    return check_right(who, right::look, name_of(c));
+  if (c.is<staleness_command>()) return check_read(who, job_route::query);  // queries, though roles answer them
+  if (c.is<histograms_command>()) return check_read(who, job_route::histograms, job, owner);
   return check_steer(who, job, owner, name_of(c));
 }
 

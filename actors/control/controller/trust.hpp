@@ -10,9 +10,12 @@
 //     submit, piece               submit, admin
 //     follow, look                watch, submit, admin
 //     fetch                       of weights: the job's owner, admin
+//     look                        of a recording: the job's owner, admin (host/looks.cpp)
 //     frames of the exchange      exchange, admin
 //   clients, and nodes for them   ask: its command decides (actors/repl/command.hpp); commands that
 //                                 steer a job: its owner, admin
+//
+// Who may read what of a job: runtime/node/pki/job_access.hpp.
 //
 // The owner of a job is the client that submitted it, by the name in its certificate. If a client
 // asks at another node, that node reports the client's name; nodes are trusted in this as in
@@ -35,9 +38,9 @@ enum class speaker : std::uint8_t { client, asker, node, coordinator };
 speaker speaker_of(const message& m);
 const char* name_of(const message& m);
 
-// An error if a client may not send this message. Does not check what the message is
-// about.
-expected<void> check_message(const person& who, const message& m);
+// An error if a client may not send this message. `owner`: of the job that a `fetch` names; empty
+// if it is unknown.
+expected<void> check_message(const person& who, const message& m, const std::string& owner = {});
 // The answer that refuses the message; nullopt: such a message has no answer.
 std::optional<message> refusal_of(const message& m, const std::string& why);
 

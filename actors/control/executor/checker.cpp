@@ -1,5 +1,8 @@
 #include "actors/control/executor/checker.hpp"
 
+#include <filesystem>
+#include <system_error>
+
 #include "runtime/base/wording.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/record/checkpoint.hpp"
@@ -27,6 +30,8 @@ checked checker::check(const check_text& asked) const {
   if (what.received) {
     if (const auto begun = begin_with_given(at_, job, what.job, what.given, what.what.overrides); !begun) {
       c.messages.push_back(begun.error().to_string());
+      std::error_code ignored;
+      if (*found) std::filesystem::remove(given_path(at_, what.job), ignored);  // the controller does not know of it
       return c;
     }
   }
@@ -48,7 +53,7 @@ expected<std::optional<given_file>, diagnostics> checker::look_for_checkpoints(c
   if (!c.dir.empty() && j.plan.nodes[j.plan.roles.front().node].name == at_.self)
     if (const auto fine = check_home(c.dir, j.spec.name); !fine) return wrong("dir", fine.error());
   if (c.resume != "auto" || what.received || what.given.kind != given_file::nothing) return std::nullopt;
-  auto newest = take_newest(at_, j, what.job, notes);
+  auto newest = take_newest(at_, j, what.job, what.owner, notes);
   if (!newest) return wrong("resume", newest.error());
   return *std::move(newest);
 }

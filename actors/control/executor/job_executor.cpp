@@ -9,6 +9,7 @@
 #include "runtime/job/record.hpp"
 #include "runtime/node/machine_memory.hpp"
 #include "runtime/node/runs/run_recorder.hpp"
+#include "runtime/record/job_owner.hpp"
 #include "runtime/record/paced.hpp"
 #include "runtime/record/sha256.hpp"
 
@@ -64,7 +65,7 @@ expected<void> job_executor::make(const prepare& what) {
   origin_ = origin_of(what);
   if (auto ok = record(**j); !ok) return ok;
   if (auto ok = spawn(*j, 0); !ok) return ok;
-  if (at_.runs) at_.runs->begin(number_of(what.job), *j, at_.jobs.numerics);
+  if (at_.runs) at_.runs->begin(number_of(what.job), what.owner, *j, at_.jobs.numerics);
   return {};
 }
 
@@ -93,6 +94,7 @@ job_origin job_executor::origin_of(const prepare& what) const {
   o.home = at_.jobs.state / "post-mortem";
   o.what = {what.what.text, what.what.file, what.what.overrides};
   o.node = at_.jobs.self;
+  o.owner = what.owner;
   const auto given = uploads_.find(what.job);
   if (!what.continued) return o;
   if (given == uploads_.end()) {  // the file is on another node
@@ -116,6 +118,8 @@ expected<void> job_executor::record(prepared_job& j) const {
   auto from = origin_;
   if (original_) from.nodes = original_->nodes;
   from.recordings = folder_of(j) / "recording";
+  if (const auto claimed = j.spec.record ? claim_folder(folder_of(j), from.owner) : expected<void, record_error>(); !claimed)
+    return unexpected("cannot record: " + claimed.error().to_string());
   if (const auto ok = begin_recording(j, from, at_.jobs.numerics); !ok)
     return unexpected("cannot record: " + ok.error().to_string());
   return {};
@@ -258,9 +262,14 @@ second_place& job_executor::elsewhere_of(std::uint32_t job) {
 
 kept_file job_executor::save_checkpoint_in(const fs::path& folder, const prepared_job& j, const store_effect& what) {
   const auto c = checkpoint_of(j, what, at_.jobs.numerics);
-  if (auto ok = save_checkpoint(folder.string(), c, static_cast<std::size_t>(j.spec.checkpoint.keep), at_.before); !ok)
+  auto ok = claim_folder(folder, origin_.owner);
+  if (ok) ok = save_checkpoint(folder.string(), c, static_cast<std::size_t>(j.spec.checkpoint.keep), at_.before);
+  if (!ok)
     return write_elsewhere(elsewhere_of(j.id), std::move(ok).error(), safe_job_name(j.spec.name) + ".checkpoint.safetensors",
-                           [&](const std::string& path) { return write_checkpoint(path, c, at_.before); });
+                           [&](const std::string& path) -> expected<void, record_error> {
+                             if (auto claimed = claim_folder(fs::path(path).parent_path(), origin_.owner); !claimed) return claimed;
+                             return write_checkpoint(path, c, at_.before);
+                           });
   const auto files = checkpoint_files(folder.string());
   return {files.empty() ? std::string() : files.front(), {}};
 }
@@ -268,10 +277,8 @@ kept_file job_executor::save_checkpoint_in(const fs::path& folder, const prepare
 kept_file job_executor::save_weights_in(const fs::path& folder, const prepared_job& j, const store_effect& what) {
   return write_or_elsewhere(elsewhere_of(j.id), (folder / "weights.safetensors").string(),
                             [&](const std::string& path) -> expected<void, record_error> {
-                              std::error_code ec;
-                              const auto parent = fs::path(path).parent_path();
-                              fs::create_directories(parent, ec);
-                              if (ec) return unexpected(record_error{parent.string(), {}, "cannot create: " + ec.message()});
+                              if (auto claimed = claim_folder(fs::path(path).parent_path(), origin_.owner); !claimed)
+                                return claimed;
                               return write_safetensors(path, what.named, weights_metadata(j, what.step), at_.before);
                             });
 }

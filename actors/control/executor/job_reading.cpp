@@ -11,9 +11,11 @@
 #include "runtime/job/job_head.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/node/config/prepare_text.hpp"
+#include "runtime/node/pki/job_access.hpp"
 #include "runtime/node/runs/run_recorder.hpp"
 #include "runtime/record/checkpoint.hpp"
 #include "runtime/record/checkpoint_home.hpp"
+#include "runtime/record/job_owner.hpp"
 
 namespace troupe::control {
 namespace {
@@ -49,6 +51,7 @@ expected<void, diagnostic> check_servers(const prepared_job& j) {
 
 expected<std::shared_ptr<prepared_job>, diagnostics> read_job(const job_place& at, const job_text& what) {
   job_limits limits{at.cluster.plugins, {}};
+  limits.withheld = {at.state.string()};
   for (const auto& n : at.cluster.nodes)
     if (n.name == at.self) limits.data = n.data;
   for (const auto& n : at.cluster.nodes)  // the writing node is known only with the plan; all nodes must read the job alike
@@ -128,22 +131,68 @@ std::error_code linked_or_copied(const std::filesystem::path& from, const std::f
 
 }  // namespace
 
-std::filesystem::path checkpoint_folder(const job_place& at, const prepared_job& j) {
-  if (j.spec.checkpoint.dir.empty()) return at.state / job_folder_name(j.id, j.spec.name);
-  return std::filesystem::path(checkpoint_home(j.spec.checkpoint.dir, j.spec.name)) /
-         (path_word(at.cluster.name) + "-" + std::to_string(number_of(j.id)) + "-" + std::to_string(j.id >> 16));
+namespace {
+
+// "lab-7-17": the name of the folder of a run below a `checkpoint.dir`.
+std::string name_of_run(const std::string& cluster, std::uint32_t job) {
+  return path_word(cluster) + "-" + std::to_string(number_of(job)) + "-" + std::to_string(job >> 16);
 }
 
-expected<std::optional<given_file>> take_newest(const job_place& at, const prepared_job& j, std::uint32_t job,
-                                                std::vector<std::string>& notes) {
+// The cluster in such a name; empty: it is not one.
+std::string cluster_of_run(const std::string& name) {
+  const auto before_number = [](const std::string& s) {
+    const auto dash = s.rfind('-');
+    const bool number = dash != std::string::npos && dash + 1 < s.size() && s.find_first_not_of("0123456789", dash + 1) == s.npos;
+    return number ? s.substr(0, dash) : std::string();
+  };
+  return before_number(before_number(name));
+}
+
+}  // namespace
+
+std::filesystem::path checkpoint_folder(const job_place& at, const prepared_job& j) {
+  if (j.spec.checkpoint.dir.empty()) return at.state / job_folder_name(j.id, j.spec.name);
+  return std::filesystem::path(checkpoint_home(j.spec.checkpoint.dir, j.spec.name)) / name_of_run(at.cluster.name, j.id);
+}
+
+namespace {
+
+// The folders of runs of a job's name, by what this job may do with their checkpoints.
+struct earlier_runs {
+  std::vector<std::string> own, unknown;  // the owner is the job's, or unknown
+};
+
+earlier_runs runs_before(const job_place& at, const prepared_job& j, const std::string& owner) {
   const auto& dir = j.spec.checkpoint.dir;
-  auto folders = dir.empty() ? runs_of(at.state.string()) : runs_of(checkpoint_home(dir, j.spec.name));
-  if (dir.empty())
-    std::erase_if(folders, [&](const std::string& f) {
-      return job_name_of_folder(std::filesystem::path(f).filename().string()) != safe_job_name(j.spec.name);
-    });
-  auto found = newest_in(folders);
+  const auto cluster = path_word(at.cluster.name);
+  earlier_runs found;
+  for (auto& f : dir.empty() ? runs_of(at.state.string()) : runs_of(checkpoint_home(dir, j.spec.name))) {
+    const auto name = std::filesystem::path(f).filename().string();
+    if (dir.empty() && job_name_of_folder(name) != safe_job_name(j.spec.name)) continue;
+    const auto its = owner_of_folder(f);
+    // Clients of one name on two clusters are not the same client.
+    const bool here = dir.empty() || cluster_of_run(name) == cluster;
+    if (here && check_read(reader_of_job(owner), job_route::resume, 0, its))
+      found.own.push_back(std::move(f));
+    else if (its.empty() && !checkpoint_files(f).empty())
+      found.unknown.push_back(std::move(f));
+  }
+  return found;
+}
+
+}  // namespace
+
+expected<std::optional<given_file>> take_newest(const job_place& at, const prepared_job& j, std::uint32_t job,
+                                                const std::string& owner, std::vector<std::string>& notes) {
+  const auto runs = runs_before(at, j, owner);
+  auto found = newest_in(runs.own);
   for (const auto& bad : found.refused) notes.push_back("skipped: " + bad.to_string());
+  if (!found.newest && !runs.unknown.empty())
+    return unexpected(error("the owner of the checkpoints in " + runs.unknown.front() +
+                            " is unknown: `troupe train` or an older version wrote them. To continue from them, give one with "
+                            "--resume FILE, or have an admin write the name of their owner (yours is " +
+                            owner + ") to the file " + job_owner_file +
+                            " there; to start at step 0, submit with resume = \"never\""));
   if (!found.newest) return std::nullopt;
   const auto place = given_path(at, job);
   if (const auto ec = linked_or_copied(found.file, place))

@@ -47,10 +47,11 @@ expected<void, record_error> begin_with_given(const job_place& at, prepared_job&
 // The folder for a job's checkpoints, on the node of its coordinator role: below the state folder,
 // or where the job file says.
 std::filesystem::path checkpoint_folder(const job_place& at, const prepared_job& j);
-// Puts the newest checkpoint of a job of this name at given_path(job); nullopt: there is none.
-// `notes`: newer checkpoints that were skipped because they do not verify.
+// Puts the newest checkpoint of a job of this name and owner at given_path(job); nullopt: there is
+// none. An error if there are only checkpoints whose owner is unknown. `notes`: newer checkpoints
+// that were skipped because they do not verify.
 expected<std::optional<given_file>> take_newest(const job_place& at, const prepared_job& j, std::uint32_t job,
-                                                std::vector<std::string>& notes);
+                                                const std::string& owner, std::vector<std::string>& notes);
 
 // Called at the start of a daemon. Puts the newest checkpoints of restored jobs at their
 // given_path() and removes files of other jobs. Errors: ignored here; starting such a job then

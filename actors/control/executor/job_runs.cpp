@@ -8,35 +8,42 @@
 #include "runtime/base/result.hpp"
 #include "runtime/node/config/resolved_job.hpp"
 #include "runtime/node/runs/run_info.hpp"
+#include "runtime/record/job_owner.hpp"
 
 namespace troupe::control {
 namespace {
 
 namespace fs = std::filesystem;
 
-// The folder with the record of this run.
-std::optional<fs::path> folder_of_run(const fs::path& runs, std::uint32_t number) {
+expected<std::unique_ptr<run_recorder>, record_error> recorder_of(const fs::path& runs, std::uint32_t number,
+                                                                  const std::string& owner,
+                                                                  const std::shared_ptr<const prepared_job>& j,
+                                                                  const std::string& numerics) {
+  if (const auto folder = folder_of_run(runs, number); !folder.empty()) {
+    if (const auto its = owner_of_folder(folder); its != owner)
+      return unexpected(
+          record_error{folder.string(), {}, "it is the run of another job, of " + (its.empty() ? "an unknown owner" : its)});
+    auto read = read_run_info(folder);
+    if (!read) return unexpected(std::move(read).error());
+    return run_recorder::resume(folder, j, *std::move(read));
+  }
+  auto info = facts_of_run(*j, numerics);
+  info.number = number;
+  auto made = run_recorder::create(runs, j, std::move(info), resolved_job_text(*j));
+  if (!made) return made;
+  if (auto ok = set_owner((*made)->folder(), owner); !ok) return unexpected(std::move(ok).error());
+  return made;
+}
+
+}  // namespace
+
+fs::path folder_of_run(const fs::path& runs, std::uint32_t number) {
   const auto head = std::to_string(number) + "-";
   std::error_code ec;
   for (const auto& f : run_folders(runs))
     if (f.filename().string().starts_with(head) && fs::exists(run_info_file(f), ec)) return f;
-  return std::nullopt;
+  return {};
 }
-
-expected<std::unique_ptr<run_recorder>, record_error> recorder_of(const fs::path& runs, std::uint32_t number,
-                                                                  const std::shared_ptr<const prepared_job>& j,
-                                                                  const std::string& numerics) {
-  if (const auto folder = folder_of_run(runs, number)) {
-    auto read = read_run_info(*folder);
-    if (!read) return unexpected(std::move(read).error());
-    return run_recorder::resume(*folder, j, *std::move(read));
-  }
-  auto info = facts_of_run(*j, numerics);
-  info.number = number;
-  return run_recorder::create(runs, j, std::move(info), resolved_job_text(*j));
-}
-
-}  // namespace
 
 job_runs::job_runs(const fs::path& state, std::function<void(const std::string&)> log)
     : runs_(state / "runs"), log_(std::move(log)) {}
@@ -46,8 +53,9 @@ std::shared_ptr<run_recorder> job_runs::of(std::uint32_t number) const {
   return number == number_ ? current_ : nullptr;
 }
 
-void job_runs::begin(std::uint32_t number, std::shared_ptr<const prepared_job> j, const std::string& numerics) {
-  auto made = recorder_of(runs_, number, j, numerics);
+void job_runs::begin(std::uint32_t number, const std::string& owner, std::shared_ptr<const prepared_job> j,
+                     const std::string& numerics) {
+  auto made = recorder_of(runs_, number, owner, j, numerics);
   if (!made) log_("job " + std::to_string(number) + " has no run folder: " + made.error().to_string());
   std::lock_guard guard(lock_);
   number_ = number;
@@ -97,12 +105,16 @@ std::optional<std::string> job_runs::folder(std::uint32_t number) const {
 }
 
 void job_runs::remove_old_weights() const {
-  auto all = run_folders(runs_);
-  for (std::size_t i = 0; i + keep_job_folders < all.size(); ++i)
-    for (const char* name : {"last.safetensors", "best.safetensors"}) {
-      std::error_code ec;
-      fs::remove(all[i] / name, ec);
-    }
+  std::vector<fs::path> with;  // runs that have weights, the newest first
+  std::vector<std::string> owners;
+  std::error_code ec;
+  for (const auto& run : run_folders(runs_)) {
+    if (!fs::exists(run / "last.safetensors", ec) && !fs::exists(run / "best.safetensors", ec)) continue;
+    with.insert(with.begin(), run);
+    owners.insert(owners.begin(), owner_of_folder(run));
+  }
+  for (const auto i : surplus(owners, keep_job_folders))
+    for (const char* name : {"last.safetensors", "best.safetensors"}) fs::remove(with[i] / name, ec);
 }
 
 }  // namespace troupe::control

@@ -1,7 +1,7 @@
 // Run folders (runtime/node/runs/run_info.hpp) of the jobs that a daemon coordinates, in
 // STATE/runs. A run has the job's number. A job that continues after a restart of the daemon
-// continues its run. The weights of all but the newest `keep_job_folders` runs are removed; the
-// rest of a run stays.
+// continues its run. Weights of `keep_job_folders` runs are kept, as job folders are
+// (job_folders.hpp); the rest of a run stays.
 // Errors: a run that cannot be written is logged; the job goes on without it.
 // Threads: event(), store() and folder() may be called by any thread and never wait for a disk; the
 // others by one thread.
@@ -21,11 +21,14 @@
 
 namespace troupe::control {
 
+// The folder with the record of this run; empty: none.
+std::filesystem::path folder_of_run(const std::filesystem::path& runs, std::uint32_t number);
+
 class job_runs {
  public:
   job_runs(const std::filesystem::path& state, std::function<void(const std::string&)> log);
 
-  void begin(std::uint32_t number, std::shared_ptr<const prepared_job> j, const std::string& numerics);
+  void begin(std::uint32_t number, const std::string& owner, std::shared_ptr<const prepared_job> j, const std::string& numerics);
   void event(std::uint32_t number, const job_event& e);
   void store(std::uint32_t number, const store_effect& s);
   // `last`: "done", "error" or "preempted". `weights`: file of the final ones; empty: none.

@@ -209,6 +209,7 @@ struct answer_in {
 struct look_in {
   std::string peer;
   look what;
+  person who;
   std::shared_ptr<const void> frame{};  // as in message_in
 };
 struct coordinator_gone {};
@@ -233,7 +234,7 @@ metrics_facts facts_of(const shared& s);
 // The state of this node and its `roles`, from any thread (looks.cpp).
 report report_of(const shared& s, const std::vector<role_published>& roles, instant now);
 // What a client asks this node about its roles (looks.cpp).
-looked answer_to(const shared& s, const look& what);
+looked answer_to(const shared& s, const look& what, const person& who);
 
 // The state of this node for lines of `who`, and the way of their commands (repl.cpp). Any thread.
 std::unique_ptr<repl_backend> make_backend(shared& s, person who);

@@ -10,10 +10,8 @@ bool turned_away(const shared& s, const cluster_controller* h, unheeded& dropped
     if (speaker_of(m.what) != speaker::client) return false;  // cluster controller or member check which node may send it
     why = "only clients may send it, and this peer has a node's certificate";
   } else {
-    auto fine = check_message(m.who, m.what);
     const auto* f = std::get_if<fetch>(&m.what);
-    const auto owner = f && h ? h->owner_of(f->job) : std::string();
-    if (fine && !owner.empty()) fine = check_steer(m.who, number_of(f->job), owner, "fetch weights");
+    const auto fine = check_message(m.who, m.what, f && h ? h->owner_of(f->job) : std::string());
     if (fine) return false;
     why = fine.error().text;
     if (const auto answer = refusal_of(m.what, why)) s.control_net->send(m.peer, to_frame(*answer));

@@ -8,7 +8,9 @@
 #include "actors/control/role_entries.hpp"
 #include "actors/view/about.hpp"
 #include "actors/view/job_progress.hpp"
+#include "runtime/node/pki/job_access.hpp"
 #include "runtime/node/post_mortem.hpp"
+#include "runtime/record/job_owner.hpp"
 #include "runtime/trace/recorder.hpp"
 
 namespace troupe::control {
@@ -41,26 +43,39 @@ void read_record(const activity_recorder& from, const look& what, looked& to) {
   to.task_kinds = task_kinds::names();
 }
 
-// The files of the job's recording in this state folder. A job that was continued by a later
-// incarnation of the daemon has several folders.
-std::vector<recorded_file> recorded_files(const fs::path& state, std::uint32_t job) {
-  std::vector<recorded_file> found;
+struct readable_files {
+  std::vector<recorded_file> files;
+  std::string refusal;  // why other files may not be read; empty: there are no others
+};
+
+// The files of the job's recording in this state folder that this person may read. A job that was
+// continued by a later incarnation of the daemon has several folders; jobs of other owners may have
+// had the same number.
+readable_files recorded_files(const fs::path& state, std::uint32_t job, const person& who) {
+  readable_files found;
   std::error_code ec;
   for (fs::directory_iterator i(state, ec), end; !ec && i != end; i.increment(ec)) {
     const auto name = i->path().filename().string();
     if (!is_job_folder_name(name) || !name.starts_with("job-" + std::to_string(job) + "-")) continue;
-    for (const auto& plan : recordings_in(i->path() / "recording"))
+    const auto recorded = recordings_in(i->path() / "recording");
+    if (recorded.empty()) continue;
+    if (const auto fine = check_read(who, job_route::recording, job, owner_of_folder(i->path())); !fine) {
+      found.refusal = fine.error().text;
+      continue;
+    }
+    for (const auto& plan : recorded)
       for (const auto* file : {"job.toml", "plan.json", "messages.stream", "begins-with.safetensors"}) {
         std::error_code none;
         const auto bytes = fs::file_size(plan / file, none);
-        if (!none) found.push_back({name + "/recording/" + plan.filename().string() + "/" + file, bytes});
+        if (!none) found.files.push_back({name + "/recording/" + plan.filename().string() + "/" + file, bytes});
       }
   }
   return found;
 }
 
-void read_recording(const fs::path& state, const look& what, looked& to) {
-  auto files = recorded_files(state, what.recording_of);
+void read_recording(const fs::path& state, const look& what, const person& who, looked& to) {
+  auto [files, refusal] = recorded_files(state, what.recording_of, who);
+  if (files.empty() && !refusal.empty()) return void(to.refusal = std::move(refusal));
   if (what.file.empty()) return void(to.files = std::move(files));
   const bool known = std::any_of(files.begin(), files.end(), [&](const recorded_file& f) { return f.name == what.file; });
   std::ifstream in;
@@ -92,12 +107,12 @@ report report_of(const shared& s, const std::vector<role_published>& roles, inst
   return r;
 }
 
-looked answer_to(const shared& s, const look& what) {
+looked answer_to(const shared& s, const look& what, const person& who) {
   looked to;
   to.id = what.id;
   to.incarnation = s.options.incarnation;
   if (const auto* record = s.host->activities()) read_record(*record, what, to);
-  if (what.recording_of != 0) read_recording(s.options.state, what, to);
+  if (what.recording_of != 0) read_recording(s.options.state, what, who, to);
   if (!what.state) return to;
   to.state = report_of(s, s.host->published(), std::chrono::steady_clock::now());
   for (const auto& j : s.host->plans()) to.plans.push_back(plan_entry_of(*j));

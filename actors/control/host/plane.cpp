@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "actors/control/executor/job_folders.hpp"
 #include "actors/control/host/actors.hpp"
 #include "actors/metrics/page.hpp"
 #include "actors/shell/node_host_caf.hpp"
@@ -127,9 +128,10 @@ void receive_message(shared& s, certificate_role role, const std::string& peer, 
     if (peer == s.coordinator) s.repl.post(answer_in{std::move(*a)});
     return;
   }
-  if (auto* l = std::get_if<look>(&m); l && net::is_operator(peer) && check_message({net::operator_of(peer), role}, m))
-    return s.repl.post(look_in{peer, std::move(*l), f.payload});
-  s.control.post(control_note{message_in{peer, std::move(m), {net::operator_of(peer), role}, f.payload}});
+  const person who{net::operator_of(peer), role};
+  if (auto* l = std::get_if<look>(&m); l && net::is_operator(peer) && check_message(who, m))
+    return s.repl.post(look_in{peer, std::move(*l), who, f.payload});
+  s.control.post(control_note{message_in{peer, std::move(m), who, f.payload}});
 }
 
 expected<void, coded_error> receive_control(shared& s, client_roles& roles, const std::string& peer, net::frame&& f) {
@@ -253,6 +255,7 @@ struct control_plane::impl {
       s.runs = std::make_unique<job_runs>(s.options.state, [this](const std::string& line) { s.log(line); });
     }
     s.failures = std::make_unique<post_mortems>(*s.host, s.said, [this](const std::string& line) { s.log(line); });
+    if (s.book) give_known_owners(s.options.state, s.book->found());
     take_up_given(job_place_of(s), s.book ? s.book->found().jobs : std::vector<unfinished_job>());
     s.repl.open(spawn_repl(system, s));
     s.keep.open(spawn_executor(system, s));

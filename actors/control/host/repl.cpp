@@ -39,6 +39,11 @@ class daemon_backend final : public repl_backend {
   const repl_events& events() const override { return s_.said; }
   std::optional<double> usual_step() const override { return usual_step_of(*s_.host); }
   expected<void> check(right what, const std::string& doing) const override { return check_right(who_, what, doing); }
+  expected<void> check_read(job_route by, std::uint32_t job) const override {
+    for (const auto& j : s_.published.get().jobs)
+      if (j.id == job) return troupe::check_read(who_, by, job, j.owner);
+    return troupe::check_read(who_, by, job);
+  }
   // Refuses at once by the published state; the control actor checks again.
   expected<void> tell(std::uint32_t job, const command& c) override {
     for (const auto& j : s_.published.get().jobs)
@@ -89,7 +94,7 @@ class repl_actor final : public compat::base_actor {
         [this](const ask_in& a) { guarded(a); },
         [this](const probe&) { s_.control.post(control_note{probe_back{watched_actor::repl}}); },
         [this](const answer_in& a) { relayed(a.what); },
-        [this](const look_in& l) { s_.control_net->send(l.peer, to_frame(answer_to(s_, l.what))); },
+        [this](const look_in& l) { s_.control_net->send(l.peer, to_frame(answer_to(s_, l.what, l.who))); },
         [this](const coordinator_gone&) { give_up([](const relay&) { return true; }, "was lost"); },
         [this](const look_after_relays&) {
           const auto now = std::chrono::steady_clock::now();

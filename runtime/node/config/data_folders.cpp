@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "runtime/base/wording.hpp"
+#include "runtime/record/job_owner.hpp"
 
 namespace troupe {
 namespace {
@@ -28,10 +29,8 @@ fs::path resolved(const std::string& path) {
 
 class fence {
  public:
-  explicit fence(const std::vector<std::string>& folders) {
-    for (const auto& f : folders)
-      if (auto p = resolved(f); !p.empty()) folders_.push_back(std::move(p));
-  }
+  explicit fence(const std::vector<std::string>& folders, const std::vector<std::string>& withheld = {}, bool of_data = false)
+      : folders_(all_resolved(folders)), withheld_(all_resolved(withheld)), of_data_(of_data) {}
 
   bool holds(const source_file& f) {
     const auto p = resolved(f.path);
@@ -39,10 +38,18 @@ class fence {
   }
 
  private:
+  static std::vector<fs::path> all_resolved(const std::vector<std::string>& folders) {
+    std::vector<fs::path> all;
+    for (const auto& f : folders)
+      if (auto p = resolved(f); !p.empty()) all.push_back(std::move(p));
+    return all;
+  }
+  static bool below(const std::vector<fs::path>& folders, const fs::path& p) {
+    return std::any_of(folders.begin(), folders.end(),
+                       [&](const fs::path& f) { return std::mismatch(f.begin(), f.end(), p.begin(), p.end()).first == f.end(); });
+  }
   bool within(const fs::path& p) const {
-    return !p.empty() && std::any_of(folders_.begin(), folders_.end(), [&](const fs::path& f) {
-      return std::mismatch(f.begin(), f.end(), p.begin(), p.end()).first == f.end();
-    });
+    return !p.empty() && below(folders_, p) && !below(withheld_, p) && !(of_data_ && is_in_owned_folder(p));
   }
 
   // Returns true if all links below a folder lead inside. Links to folders are followed.
@@ -59,7 +66,8 @@ class fence {
     return true;
   }
 
-  std::vector<fs::path> folders_;
+  std::vector<fs::path> folders_, withheld_;
+  bool of_data_;
   std::set<fs::path> walked_;
   int entries_ = 0;
 };
@@ -83,13 +91,14 @@ std::vector<source_file> every_text(const options& o, const option_specs& specs)
 
 }  // namespace
 
-expected<void, diagnostic> check_folders(const data_spec& d, const source_type& type, const std::vector<std::string>& folders) {
+expected<void, diagnostic> check_folders(const data_spec& d, const source_type& type, const std::vector<std::string>& folders,
+                                         const std::vector<std::string>& withheld) {
   const auto at = [&](const std::string& key) {
     const auto i = d.key_at.find(key);
     return i == d.key_at.end() ? d.at : i->second;
   };
   try {
-    fence allowed(folders);
+    fence allowed(folders, withheld, true);
     const auto within = [&](const std::vector<source_file>& files) -> expected<void, diagnostic> {
       for (const auto& f : files)
         if (!f.path.empty() && !allowed.holds(f))

@@ -18,7 +18,9 @@ namespace troupe {
 expected<void, diagnostic> check_folders(const checkpoint_spec& c, const std::vector<std::string>& folders);
 
 // Returns a diagnostic if this job's data is outside the folders, or leads outside through links;
-// none if it may be opened.
-expected<void, diagnostic> check_folders(const data_spec& d, const source_type& type, const std::vector<std::string>& folders);
+// none if it may be opened. Under `withheld` nothing may be opened, nor in a folder that is kept
+// for a job (runtime/record/job_owner.hpp): a checkpoint must not be read as data.
+expected<void, diagnostic> check_folders(const data_spec& d, const source_type& type, const std::vector<std::string>& folders,
+                                         const std::vector<std::string>& withheld = {});
 
 }  // namespace troupe

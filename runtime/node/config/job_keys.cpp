@@ -330,9 +330,10 @@ const keys<checkpoint_spec>& checkpoint_keys() {
                                  "run of the job has its own subfolder",
                                  &checkpoint_spec::dir)
            .otherwise("the state folder of the coordinator's node; in one process, a file next to the job file"),
-       word_key<checkpoint_spec>("resume", {"never", "auto"},
-                                 "auto: start from the newest checkpoint of a job of this name, if there is one",
-                                 &checkpoint_spec::resume),
+       word_key<checkpoint_spec>(
+           "resume", {"never", "auto"},
+           "auto: start from the newest checkpoint of a job of this name, on a cluster of the same owner, if there is one",
+           &checkpoint_spec::resume),
        word_key<checkpoint_spec>("match", {"all", "names"},
                                  "names: parameters whose name and shape are in the weights file are loaded, the others are "
                                  "initialised; all: every parameter must be in it",

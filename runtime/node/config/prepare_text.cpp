@@ -35,7 +35,7 @@ outcome prepare(const job_text& what, std::shared_ptr<const tables> all, std::ve
   if (!spec) return unexpected(std::move(spec).error());
   if (what.limits) {
     const auto& data = spec->data;
-    if (auto ok = check_folders(data, *all->sources.find(data.source), what.limits->data); !ok)
+    if (auto ok = check_folders(data, *all->sources.find(data.source), what.limits->data, what.limits->withheld); !ok)
       return unexpected(diagnostics{ok.error()});
     if (auto ok = check_folders(spec->checkpoint, what.limits->checkpoints); !ok) return unexpected(diagnostics{ok.error()});
   }

@@ -15,9 +15,11 @@
 namespace troupe {
 
 // What a host allows submitted jobs to name: its plugins, which are already in its tables, and
-// folders for data and checkpoints.
+// folders for data and checkpoints. Data under a folder with an owner
+// (runtime/record/job_owner.hpp) is not read either: it is kept for a job.
 struct job_limits {
   std::vector<std::string> plugins, data, checkpoints = {};
+  std::vector<std::string> withheld = {};  // no data is read under these, even if they are under `data`
 };
 
 struct job_text {

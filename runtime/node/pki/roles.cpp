@@ -67,11 +67,4 @@ expected<void> check_right(const person& who, right what, const std::string& doi
                           "; " + who_may(what) + " may"));
 }
 
-expected<void> check_steer(const person& who, std::uint32_t job, const std::string& owner, const std::string& doing) {
-  if (auto fine = check_right(who, right::run_jobs, doing); !fine) return fine;
-  if (who.role == certificate_role::admin || who.name == owner) return {};
-  return unexpected(error("not allowed: " + doing + ": job " + std::to_string(job) + " is " + owner + "'s, and " + who.name +
-                          " has the role submit; its owner and admin may"));
-}
-
 }  // namespace troupe

@@ -35,8 +35,8 @@ std::optional<certificate_role> role_of_subject(std::string_view common_name, co
 
 // A right that a command needs.
 enum class right : std::uint8_t {
-  look,      // at nodes, jobs, roles and the output of jobs
-  run_jobs,  // submit; and of the client's jobs: steer, stop, fetch their weights
+  look,      // at nodes, jobs, roles and the results of jobs (job_access.hpp)
+  run_jobs,  // submit; and of the client's jobs: steer, stop, read their weights
   exchange,  // rooms of processes with training loops outside Troupe
   all,       // everything else
 };
@@ -50,6 +50,5 @@ struct person {
 };
 // An error, for users, if `who` may not do it.
 expected<void> check_right(const person& who, right what, const std::string& doing);
-expected<void> check_steer(const person& who, std::uint32_t job, const std::string& owner, const std::string& doing);
 
 }  // namespace troupe
