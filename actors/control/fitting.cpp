@@ -181,6 +181,17 @@ struct cutter {
 
 }  // namespace
 
+looked fitted_look(const look& what, const std::function<looked(const look&)>& answer) {
+  auto to = answer(what);
+  for (auto fewer = what; encode(to).size() > max_message && fewer.most > 1;) {
+    fewer.most = std::min(fewer.most, max_activities) / 2;
+    to = answer(fewer);
+    to.more = true;
+  }
+  for (; !to.names.empty() && encode(to).size() > max_message; to.more = true) to.names.pop_back();
+  return to;
+}
+
 message fitted(message m) {
   if (encode(m).size() > max_message) std::visit(cutter(), m);
   return m;

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 
 #include "actors/control/messages.hpp"
@@ -20,6 +21,10 @@ namespace troupe::control {
 
 // The message itself if it fits.
 message fitted(message m);
+
+// The answer to `what` by `answer`, with fewer activities and names of plans if it would not fit;
+// then `more` is set, and the next request reads on.
+looked fitted_look(const look& what, const std::function<looked(const look&)>& answer);
 
 // The text of an answer in at most `most` bytes; at least 1 KiB.
 std::string fitted_answer(const std::string& text, std::size_t most);

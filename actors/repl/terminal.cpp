@@ -38,9 +38,9 @@ bool wait_a_little(repl_signals& signals, bool typed) {
 void print(const repl_reply& r) {
   // Errors in JSON go to stdout like all replies, errors in text to stderr.
   const bool bad = r.how == kind::failed || r.how == kind::usage;
-  const bool json = r.text.starts_with('{');
-  auto* where = bad && !json ? stderr : stdout;
-  std::fprintf(where, "%s\n", json ? r.text.c_str() : printable(r.text, line_breaks::kept).c_str());
+  const bool is_json = r.text.starts_with('{');
+  auto* where = bad && !is_json ? stderr : stdout;
+  std::fprintf(where, "%s\n", is_json ? r.text.c_str() : printable(r.text, line_breaks::kept).c_str());
   std::fflush(where);
 }
 

@@ -169,6 +169,32 @@ TEST(fitting, an_event_with_too_many_values_becomes_a_warning) {
   EXPECT_THAT(event->event.as<warning_event>()->message, HasSubstr("the event 'staleness' with 100,000 values"));
 }
 
+TEST(fitting, activities_and_names_that_do_not_fit_are_left_for_the_next_request) {
+  const auto answer = [](const look& what) {
+    looked l{.id = what.id, .read = {what.most}};
+    l.activities.resize(what.most);
+    for (int i = 0; i < 3; ++i) l.names.push_back({i, 2, std::vector<std::string>(10'000, std::string(46, 'r'))});
+    return l;
+  };
+  const auto some = fitted_look({.id = 5, .most = max_activities}, answer);
+  EXPECT_EQ(some.activities.size(), max_activities / 2);
+  EXPECT_EQ(some.read, std::vector<std::uint64_t>{max_activities / 2}) << "the position belongs to these activities";
+  EXPECT_EQ(some.names.size(), 3u);
+  EXPECT_TRUE(some.more);
+  EXPECT_LE(encode(some).size(), max_message);
+  const auto with_names = [&](const look& what) {
+    auto l = answer(what);
+    l.names.push_back(l.names.back());
+    l.names.push_back(l.names.back());
+    return l;
+  };
+  const auto few = fitted_look({.id = 5, .most = max_activities}, with_names);
+  EXPECT_EQ(few.activities.size(), 1u);
+  EXPECT_EQ(few.names.size(), 4u) << "the oldest come first";
+  EXPECT_TRUE(few.more);
+  EXPECT_FALSE(fitted_look({.id = 5, .most = 10}, [](const look& l) { return looked{.id = l.id}; }).more);
+}
+
 TEST(fitting, what_a_node_knows_is_refused_with_its_size_when_it_does_not_fit) {
   looked l{.id = 5};
   for (int i = 0; i < 100; ++i) l.names.push_back({1, 2, std::vector<std::string>(1000, std::string(40, 'r'))});

@@ -126,7 +126,8 @@ void take(job_call& c, const std::string& from, const trouble& m) {
   if (j.run.at() != phase::preparing && !j.run.runs()) return;
   if ((j.plans.recovers() || j.recovery.rejoins()) && m.node != from) return;  // from roles of the former plan
   if (unreachable(c, m.node, from, m.message)) return;
-  const auto text = m.node == from ? from + ": " + m.message : m.node + " is lost: " + from + " " + m.message;
+  const auto why = shortened(m.message, longest_job_error);
+  const auto text = m.node == from ? from + ": " + why : m.node + " is lost: " + from + " " + why;
   const bool role = m.node == from && m.role && j.run.runs();
   if (role && restart_role(c, from, *m.role, "node " + text)) return;
   fail(c, m.node, "node " + text);

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "actors/control/fitting.hpp"
 #include "actors/control/host/actors.hpp"
 #include "actors/control/job_folder_names.hpp"
 #include "actors/control/role_entries.hpp"
@@ -123,16 +124,8 @@ looked whole_answer_to(const shared& s, const look& what, const person& who) {
 
 }  // namespace
 
-// Activities and names of plans that do not fit the message are left for the next request.
 looked answer_to(const shared& s, const look& what, const person& who) {
-  auto to = whole_answer_to(s, what, who);
-  for (auto fewer = what; encode(to).size() > max_message && fewer.most > 0;) {
-    fewer.most = std::min(fewer.most, max_activities) / 2;
-    to = whole_answer_to(s, fewer, who);
-    to.more = true;
-  }
-  for (; !to.names.empty() && encode(to).size() > max_message; to.more = true) to.names.pop_back();
-  return to;
+  return fitted_look(what, [&s, &who](const look& l) { return whole_answer_to(s, l, who); });
 }
 
 }  // namespace troupe::control
