@@ -31,6 +31,7 @@
 #include "actors/supervision/notify.hpp"
 #include "actors/supervision/watchdog.hpp"
 #include "ops/gpu.hpp"
+#include "runtime/base/printable.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/config/plugin.hpp"
@@ -44,9 +45,10 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr auto drain_timeout = std::chrono::seconds(25);
+constexpr std::size_t longest_log_line = 64 << 10;        // bytes of a log line
 constexpr auto release_every = std::chrono::seconds(10);  // how often unused memory is returned to the system
 
-int wrong(const std::string& message) { return std::fprintf(stderr, "trouped: %s\n", message.c_str()), 2; }
+int wrong(const std::string& message) { return std::fprintf(stderr, "trouped: %s\n", printable(message).c_str()), 2; }
 
 expected<const node_spec*> node_named(const cluster_spec& c, const std::string& name) {
   std::vector<std::string> names;
@@ -133,7 +135,8 @@ class event_log {
     log_->set_pattern("%Y-%m-%dT%H:%M:%S.%e %n %v");
     log_->flush_on(spdlog::level::info);
   }
-  void operator()(const std::string& line) const { log_->info("{}", line); }
+  // One line of printable text: it may hold what a client or another node has sent.
+  void operator()(const std::string& line) const { log_->info("{}", shortened(printable(line), longest_log_line)); }
 
   // Writes the queued lines, for at most 1 s, so that a reader that is gone does not keep the
   // process from ending. Nothing may be logged after it.
@@ -341,7 +344,7 @@ int run_daemon(const daemon_options& o) {
   cluster_rules rules;
   auto read = read_cluster_file(o.cluster_file, &rules);
   if (!read) {
-    for (const auto& d : read.error()) std::fprintf(stderr, "%s\n", d.to_string().c_str());
+    for (const auto& d : read.error()) std::fprintf(stderr, "%s\n", printable(d.to_string()).c_str());
     return 2;
   }
   const auto& cluster = *read;

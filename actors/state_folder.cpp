@@ -13,6 +13,7 @@
 #include <fstream>
 #include <utility>
 
+#include "runtime/base/printable.hpp"
 #include "runtime/record/file_io.hpp"
 
 namespace troupe {
@@ -32,12 +33,14 @@ expected<state_folder, coded_error> state_folder::open(const fs::path& where) {
                                                         (ec ? ec.message() : std::string("this is not a folder")) +
                                                         "; name a folder that this daemon may write to with --state"});
   fs::permissions(where, fs::perms::others_all, fs::perm_options::remove, ec);
-  if (ec) std::fprintf(stderr, "trouped: %s: cannot restrict its permissions: %s\n", where.c_str(), ec.message().c_str());
+  if (ec)
+    std::fprintf(stderr, "trouped: %s: cannot restrict its permissions: %s\n", printable(where.string()).c_str(),
+                 ec.message().c_str());
   const auto file = (where / "lock").string();
   const int lock = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   // Without a lock file (full or read-only disk) the daemon still runs.
   if (lock < 0) {
-    std::fprintf(stderr, "trouped: %s: %s\n", file.c_str(), std::strerror(errno));
+    std::fprintf(stderr, "trouped: %s: %s\n", printable(file).c_str(), std::strerror(errno));
     return state_folder(where, -1);
   }
   if (::flock(lock, LOCK_EX | LOCK_NB) != 0) {
@@ -49,12 +52,12 @@ expected<state_folder, coded_error> state_folder::open(const fs::path& where) {
       return unexpected(
           coded_error{"state_in_use", "the state folder " + where.string() + " is in use by another daemon, process " +
                                           std::string(pid, std::strcspn(pid, "\n")) + "; one daemon at a time may use it"});
-    std::fprintf(stderr, "trouped: %s cannot be locked: %s\n", file.c_str(), std::strerror(why));
+    std::fprintf(stderr, "trouped: %s cannot be locked: %s\n", printable(file).c_str(), std::strerror(why));
     return state_folder(where, -1);
   }
   const auto mine = std::to_string(::getpid()) + "\n";
   if (::ftruncate(lock, 0) != 0 || ::pwrite(lock, mine.data(), mine.size(), 0) < 0)
-    std::fprintf(stderr, "trouped: %s: %s\n", file.c_str(), std::strerror(errno));
+    std::fprintf(stderr, "trouped: %s: %s\n", printable(file).c_str(), std::strerror(errno));
   return state_folder(where, lock);
 }
 
@@ -76,7 +79,7 @@ std::uint64_t state_folder::next_incarnation() const {
   const auto mine = std::max(now, last + 1);
   const auto text = std::to_string(mine) + "\n";
   if (const auto fine = write_file_atomically(file, {{text.data(), text.size()}}); !fine)
-    std::fprintf(stderr, "trouped: %s: %s\n", file.c_str(), fine.error().text.c_str());
+    std::fprintf(stderr, "trouped: %s: %s\n", printable(file).c_str(), printable(fine.error().text).c_str());
   return mine;
 }
 

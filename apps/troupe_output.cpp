@@ -1,5 +1,7 @@
 #include "apps/troupe_output.hpp"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <cerrno>
 #include <cmath>
@@ -7,6 +9,8 @@
 #include <cstring>
 #include <iostream>
 #include <nlohmann/json.hpp>
+
+#include "runtime/base/printable.hpp"
 
 namespace troupe {
 
@@ -40,18 +44,24 @@ void output::object(const nlohmann::ordered_json& o) const {
 }
 
 void output::lines(const std::string& s) const {
-  if (!s.empty()) put(s);
+  if (!s.empty()) put(json_ ? s : printable(s, line_breaks::kept));
 }
 
-void output::text(const std::string& s) const {
+void output::text(const std::string& s) const { drawn(printable(s, line_breaks::kept)); }
+
+void output::drawn(const std::string& s) const {
   if (!json_ && !s.empty()) put(s);
 }
 
-void output::remark(const std::string& s) const { std::fprintf(stderr, "%s\n", s.c_str()); }
+void output::formatted(const std::string& s) const {
+  if (!s.empty()) put(json_ || isatty(STDOUT_FILENO) == 0 ? s : printable(s, line_breaks::kept));
+}
+
+void output::remark(const std::string& s) const { std::fprintf(stderr, "%s\n", printable(s, line_breaks::kept).c_str()); }
 
 void output::error(const std::string& where, const std::string& text) const {
   if (json_) return object({{"event", "error"}, {"where", where}, {"message", text}});
-  std::fprintf(stderr, "%s%s%s\n", where.c_str(), where.empty() ? "" : ": ", text.c_str());
+  remark(where + (where.empty() ? "" : ": ") + text);
 }
 
 int output::wrong(const diagnostics& list) const {

@@ -1,5 +1,7 @@
 // Output of commands: results on stdout, errors on stderr; with --json, events and errors on stdout
-// as JSON, and nothing else there. Exit codes are part of the interface for scripts.
+// as JSON, and nothing else there. All text is printable() (runtime/base/printable.hpp), because it
+// may hold what a file, a daemon or another user has written. Exit codes are part of the interface
+// for scripts.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +26,10 @@ class output {
   void lines(const std::string& s) const;
   // Prints text to stdout; nothing with --json.
   void text(const std::string& s) const;
+  // The same for text with control sequences of this program, whose other parts are printable.
+  void drawn(const std::string& s) const;
+  // Prints lines of a format for programs, as they are; on a terminal printable.
+  void formatted(const std::string& s) const;
   // Prints a note or warning to stderr.
   void remark(const std::string& s) const;
 

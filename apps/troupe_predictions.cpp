@@ -164,7 +164,7 @@ void prediction_writer::take_targets(row& r, const double* targets) {
 
 expected<void> prediction_writer::put(const std::string& text) {
   if (temporary_.empty()) {
-    out_.lines(text);
+    out_.formatted(text);
     return {};
   }
   file_.write(text.data(), static_cast<std::streamsize>(text.size()));

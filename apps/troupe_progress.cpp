@@ -9,6 +9,7 @@
 
 #include "actors/control/client/client.hpp"
 #include "apps/troupe_registry.hpp"
+#include "runtime/base/printable.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/messages/message.hpp"
 #include "runtime/node/events/event_json.hpp"
@@ -102,8 +103,8 @@ void progress::show(const event_effect& e) {
                         fixed(v.loss, 4) + (summary_.improved() ? screen_.painted("  best so far", tint::good) : "") + "\n");
                  },
                  [&](const staleness_event& s) { line(here + staleness_line(s) + "\n"); },
-                 [&](const checkpoint_event& c) { line(here + "checkpoint " + c.file + "\n"); },
-                 [&](const moved_event& m) { line(here + m.message + " in " + fixed(m.ms, 0) + " ms\n"); },
+                 [&](const checkpoint_event& c) { line(here + "checkpoint " + printable(c.file) + "\n"); },
+                 [&](const moved_event& m) { line(here + printable(m.message) + " in " + fixed(m.ms, 0) + " ms\n"); },
                  [&](const warning_event& w) { remark(w.message); },
                  [&](const error_event& bad) {
                    erase();
@@ -115,7 +116,7 @@ void progress::show(const event_effect& e) {
                    auto text = here + name_of(e).name + (flat.message.empty() ? "" : ": " + flat.message);
                    if (flat.message.empty())
                      for (const auto& [key, value] : flat.values) text += " " + key + " = " + number_text(value);
-                   line(text + "\n");
+                   line(printable(text, line_breaks::kept) + "\n");
                  },
              },
              e.what);
@@ -123,12 +124,12 @@ void progress::show(const event_effect& e) {
 
 void progress::show_done(std::uint64_t step, const done_event& e) {
   erase();
-  out_.text(screen_.painted(e.stopped() ? "stopped" : "done", e.stopped() ? tint::warning : tint::good) + ": " + with_commas(step) +
-            " steps, " + fixed(e.epochs, 2) + " epochs" + (e.test_accuracy ? ", test accuracy " + fixed(*e.test_accuracy, 4) : "") +
-            ", " + fixed(e.seconds, 1) + " s\n");
+  out_.drawn(screen_.painted(e.stopped() ? "stopped" : "done", e.stopped() ? tint::warning : tint::good) + ": " +
+             with_commas(step) + " steps, " + fixed(e.epochs, 2) + " epochs" +
+             (e.test_accuracy ? ", test accuracy " + fixed(*e.test_accuracy, 4) : "") + ", " + fixed(e.seconds, 1) + " s\n");
   out_.text(weights_line(e.weights_sha256) + "\n");
   const auto steps = step > extent_.first_step ? static_cast<double>(step - extent_.first_step) : 0;
-  out_.text(summary_.text(screen_, steps * static_cast<double>(extent_.batch), e.seconds, ending_));
+  out_.drawn(summary_.text(screen_, steps * static_cast<double>(extent_.batch), e.seconds, ending_));
 }
 
 void progress::step(std::uint64_t step, const step_event& e) {
@@ -213,7 +214,7 @@ std::string progress::bar(std::size_t columns) const {
 void progress::line(const std::string& text) {
   const bool redraw = drawn_ > 0;
   erase();
-  out_.text(text);
+  out_.drawn(text);
   if (redraw) draw();
 }
 
@@ -228,11 +229,11 @@ void progress::draw() {
   const auto columns = screen::columns() - 1;  // the last column is left free: some terminals wrap there
   auto text = numbers(columns);
   text += bar(columns - text.size());
-  out_.text(erasure() + text);
+  out_.drawn(erasure() + text);
   drawn_ = text.size();
 }
 
-void progress::erase() { out_.text(erasure()); }
+void progress::erase() { out_.drawn(erasure()); }
 
 // The control sequence that removes the line, also if the terminal has become narrower and the line
 // takes several rows.

@@ -70,7 +70,7 @@ class progress {
   void step(std::uint64_t step, const step_event& e);
   void measure(const step_event& e, clock::time_point now);
   clock::duration pause(clock::time_point now) const;
-  void line(const std::string& text);
+  void line(const std::string& text);  // printable
   void remark(const std::string& text);
   void draw();
   void erase();

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "runtime/base/printable.hpp"
+
 namespace troupe {
 namespace {
 
@@ -35,9 +37,10 @@ std::size_t screen::columns(std::size_t otherwise) {
 }
 
 std::string screen::painted(const std::string& text, tint t) const {
-  if (!colours || t == tint::none) return text;
+  const auto shown = printable(text, line_breaks::kept);
+  if (!colours || t == tint::none) return shown;
   const char* const begin = t == tint::faint ? "\033[2m" : t == tint::bold ? "\033[1m" : t == tint::good ? "\033[32m" : "\033[33m";
-  return begin + text + "\033[0m";
+  return begin + shown + "\033[0m";
 }
 
 std::size_t width_of(const std::string& text) {
@@ -84,7 +87,8 @@ std::string near_path(const std::string& path) {
 
 std::string labelled(const screen& s, const std::string& label, const std::string& text) {
   const auto gap = width_of(label) < label_columns ? label_columns - width_of(label) : 1;
-  const auto body = s.redraws ? wrapped(text, std::max<std::size_t>(screen::columns(), 40) - label_columns) : text;
+  const auto shown = printable(text, line_breaks::kept);
+  const auto body = s.redraws ? wrapped(shown, std::max<std::size_t>(screen::columns(), 40) - label_columns) : shown;
   std::string indented;
   for (const char c : body) {
     indented += c;

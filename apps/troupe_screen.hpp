@@ -16,7 +16,7 @@ struct screen {
   static screen of_stdout();
   // Columns of the terminal now; `otherwise` off a terminal.
   static std::size_t columns(std::size_t otherwise = 80);
-  std::string painted(const std::string& text, tint t) const;
+  std::string painted(const std::string& text, tint t) const;  // printable, for output::drawn()
 };
 
 // Columns that UTF-8 text without control sequences takes, one for each character.
@@ -31,8 +31,8 @@ std::string wrapped(const std::string& text, std::size_t columns, std::size_t in
 // The path relative to the working directory if it is below it, else the path itself.
 std::string near_path(const std::string& path);
 
-// "data      TEXT": a label in a column of its own, with a line end. On a terminal the text is
-// wrapped to its width.
+// "data      TEXT": a label in a column of its own, with a line end, printable for output::drawn().
+// On a terminal the text is wrapped to its width.
 std::string labelled(const screen& s, const std::string& label, const std::string& text);
 
 // Whether the locale's encoding is UTF-8. Also if no locale is named, as in many containers.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "apps/troupe_output.hpp"
+#include "runtime/base/printable.hpp"
 #include "runtime/base/sparkline.hpp"
 #include "runtime/base/wording.hpp"
 
@@ -63,7 +64,7 @@ std::string run_summary::text(const screen& s, double examples, double seconds, 
   if (!end.time.empty()) add("time", end.time);
   if (!end.run_folder.empty()) add("run", near_path(end.run_folder));
   for (std::size_t i = 0; i < end.next.size(); ++i)
-    out += s.painted(i == 0 ? "next" : "", tint::faint) + std::string(i == 0 ? 8 : 12, ' ') + end.next[i] + "\n";
+    out += s.painted(i == 0 ? "next" : "", tint::faint) + std::string(i == 0 ? 8 : 12, ' ') + printable(end.next[i]) + "\n";
   return out;
 }
 

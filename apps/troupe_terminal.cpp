@@ -10,6 +10,7 @@
 #include <iostream>
 
 #include "runtime/base/number_text.hpp"
+#include "runtime/base/printable.hpp"
 
 namespace troupe {
 namespace {
@@ -48,7 +49,7 @@ bool terminal_colour() {
 bool can_ask() { return isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0; }
 
 bool ask_yes(const std::string& question) {
-  std::fputs((question + " [y/N] ").c_str(), stdout);
+  std::fputs((printable(question) + " [y/N] ").c_str(), stdout);
   std::fflush(stdout);
   std::string answer;
   if (!std::getline(std::cin, answer)) std::fputs("\n", stdout);

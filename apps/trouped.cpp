@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "apps/daemon_options.hpp"
+#include "runtime/base/printable.hpp"
 
 int main(int argc, char** argv) {
   troupe::daemon_options o;
@@ -15,7 +16,7 @@ int main(int argc, char** argv) {
   try {
     return troupe::run_daemon(o);
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "trouped: %s\n", e.what());
+    std::fprintf(stderr, "trouped: %s\n", troupe::printable(e.what()).c_str());
     return 1;
   }
 }

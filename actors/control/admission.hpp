@@ -20,13 +20,20 @@ struct job_budget {
   std::uint64_t bytes = std::uint64_t{64} << 20;  // of job texts
 };
 
-// Limits file names, because every error message of a job contains the name of its file.
-constexpr std::size_t max_file_name = 4096;
+// Bytes of an error of a job; the rest is cut. The journal and all views hold the errors of many
+// jobs.
+constexpr std::size_t longest_job_error = 64 << 10;
 
 std::uint64_t bytes_of(const job_text& t);
 
 // An error if a submission of `asked` bytes exceeds the budget, next to `jobs` others with `bytes`.
 expected<void> check_budget(const job_budget& b, std::size_t jobs, std::uint64_t bytes, std::uint64_t asked);
+
+// An error if a job of this text could not be sent to nodes of these names: the messages `prepare`
+// and `revise` add the addresses of all nodes, and the changes that users make while the job runs.
+expected<void> check_frames(const job_text& t, const std::vector<std::string>& nodes);
+// An error if the message would not fit a frame.
+expected<void> check_frame(const message& m);
 
 // Job ids are unique over restarts: the tag of the daemon's incarnation and a number. Users see the
 // number, which starts at 1.

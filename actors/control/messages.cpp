@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "actors/control/fitting.hpp"
 #include "runtime/base/field_archive.hpp"
 
 namespace troupe::control {
@@ -59,7 +60,9 @@ std::optional<message> decode(std::uint16_t type, const char* data, std::size_t 
 }
 
 net::outgoing_frame to_frame(const message& m) {
-  auto bytes = std::make_shared<const std::string>(encode(m));
+  auto text = encode(m);
+  if (text.size() > max_message) text = encode(fitted(m));
+  auto bytes = std::make_shared<const std::string>(std::move(text));
   net::outgoing_frame f;
   f.type = static_cast<std::uint16_t>(m.index() + 1);
   f.parts.push_back({bytes->data(), bytes->size(), bytes});

@@ -2,7 +2,8 @@
 // frames of a net::transport that is separate from the data plane: frame.type is the index of the
 // alternative + 1, the payload has the fields in order; strings and lists are a u32 count and the
 // elements; numbers are little-endian. A submission may hold a job file of 1 MiB, a piece of a file
-// has at most 60 KiB; other messages are far below 64 KiB.
+// has at most 60 KiB. No message exceeds `max_message`: to_frame() cuts one that would, and
+// admission (admission.hpp) refuses a job with too much text.
 //
 //   client -> coordinator's daemon  submit, follow, fetch; answered by submitted, said..., piece
 //   coordinator's daemon -> client  fetch, for the file that a submitted job starts from; answered
@@ -37,6 +38,7 @@ namespace troupe::control {
 constexpr std::uint32_t protocol = 17;
 constexpr std::size_t max_message = std::size_t{2} << 20;
 constexpr std::size_t piece_bytes = 60 << 10;
+constexpr std::size_t longest_line = 64 << 10;  // of `ask`, without its text
 
 struct join {
   std::string data_address, numerics;
@@ -442,6 +444,7 @@ struct looked {
 using message = std::variant<join, joined, submit, submitted, prepare, prepared, trouble, end_job, ended, leaving, report, said,
                              follow, fetch, piece, ask, answer, revise, revised, swap, swapped, forget, inject, look, looked>;
 
+// A message that does not fit a frame is cut (fitting.hpp), except those with the text of a job.
 net::outgoing_frame to_frame(const message& m);
 std::optional<message> from_frame(const net::frame& f);
 

@@ -7,11 +7,13 @@
 #include <unordered_map>
 
 #include "runtime/base/invariant.hpp"
+#include "runtime/base/printable.hpp"
 
 namespace troupe {
 namespace {
 
 using family = prometheus::MetricFamily;
+constexpr std::size_t longest_label = 128;  // bytes that are shown
 
 std::vector<std::string> words(std::string_view text) {
   std::vector<std::string> list;
@@ -50,15 +52,6 @@ struct index {
   }
 };
 
-// Text from another node or a user's file: Prometheus refuses a page with invalid UTF-8.
-std::string printable(std::string_view text) {
-  constexpr std::size_t most = 128;
-  std::string s(text.substr(0, most));
-  for (auto& c : s)
-    if (c < 0x20 || c > 0x7e) c = '?';
-  return s;
-}
-
 }  // namespace
 
 struct exposition::impl {
@@ -73,7 +66,7 @@ struct exposition::impl {
               "a metric has the labels and the kind of the table");
     auto& m = f.metric.emplace_back();
     auto value = values.begin();
-    for (const auto& n : names) m.label.push_back({n, printable(*value++)});
+    for (const auto& n : names) m.label.push_back({n, printable(std::string_view(*value++).substr(0, longest_label))});
     return m;
   }
 };

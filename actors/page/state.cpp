@@ -9,6 +9,7 @@
 #include "actors/repl/waits.hpp"
 #include "actors/view/about.hpp"
 #include "actors/view/job_progress.hpp"
+#include "runtime/base/printable.hpp"
 #include "runtime/base/version.hpp"
 
 namespace troupe {
@@ -16,6 +17,7 @@ namespace {
 
 using json = nlohmann::json;
 
+constexpr std::size_t longest_message = 4 << 10;
 constexpr std::array<const char*, wait_kinds> wait_names = {"none",   "data",  "inputs",  "weights", "gradients",
                                                             "credit", "grant", "answers", "user"};
 constexpr std::array<const char*, 6> root_names = {"failed", "silent", "user", "task", "idle", "connection"};
@@ -125,7 +127,7 @@ json state_of(const repl_job& j) {
   json o{{"name", j.name}, {"state", j.state}, {"step", j.step}, {"settings", settings_of(j)}};
   put_count(o, "last_step", j.last_step);
   put_text(o, "owner", j.owner);
-  put_text(o, "message", j.message);
+  put_text(o, "message", shortened(j.message, longest_message));
   put_text(o, "weights_sha256", j.weights_sha256);
   if (j.step > 0) put_number(o, "loss", j.loss);
   if (j.accuracy >= 0) put_number(o, "accuracy", j.accuracy);

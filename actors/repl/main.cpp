@@ -11,6 +11,7 @@
 #include "actors/repl/run_socket.hpp"
 #include "actors/repl/signals.hpp"
 #include "actors/repl/tables.hpp"
+#include "runtime/base/printable.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/runs/run_info.hpp"
@@ -52,7 +53,7 @@ int run_embedded(repl_options o) {
   // At a prompt, the line takes the place of the prompt, which is drawn again below it.
   const bool at_prompt = !o.has_commands && !o.json && ::isatty(STDIN_FILENO) != 0 && ::isatty(STDERR_FILENO) != 0;
   job_lines shown([at_prompt](const std::string& line) {
-    std::fprintf(stderr, "%s%s\n", at_prompt ? "\r\x1b[K" : "", line.c_str());
+    std::fprintf(stderr, "%s%s\n", at_prompt ? "\r\x1b[K" : "", printable(line, line_breaks::kept).c_str());
     if (at_prompt) repl_signals::ask_to_redraw();
   });
   o.answering = [&](bool on) { shown.answering(on); };
@@ -90,7 +91,8 @@ bool is_address(const std::string& text) {
 int repl_main(const repl_target& a, const repl_options& o) {
   const auto fail = [&](int code, const std::string& why) {
     auto* where = o.json ? stdout : stderr;
-    std::fprintf(where, "%s\n", repl_error_text(o.json, why).c_str());
+    const auto text = repl_error_text(o.json, why);
+    std::fprintf(where, "%s\n", o.json ? text.c_str() : printable(text, line_breaks::kept).c_str());
     return code;
   };
   if (o.check) {

@@ -17,6 +17,7 @@
 #include "actors/repl/complete.hpp"
 #include "actors/repl/signals.hpp"
 #include "actors/repl/words.hpp"
+#include "runtime/base/printable.hpp"
 
 namespace troupe {
 namespace {
@@ -37,8 +38,9 @@ bool wait_a_little(repl_signals& signals, bool typed) {
 void print(const repl_reply& r) {
   // Errors in JSON go to stdout like all replies, errors in text to stderr.
   const bool bad = r.how == kind::failed || r.how == kind::usage;
-  auto* where = bad && r.text.front() != '{' ? stderr : stdout;
-  std::fprintf(where, "%s\n", r.text.c_str());
+  const bool is_json = r.text.starts_with('{');
+  auto* where = bad && !is_json ? stderr : stdout;
+  std::fprintf(where, "%s\n", is_json ? r.text.c_str() : printable(r.text, line_breaks::kept).c_str());
   std::fflush(where);
 }
 
@@ -63,7 +65,7 @@ class reply_printer {
       end();
       return print(r);
     }
-    std::printf("\r%s\x1b[K", r.text.c_str());
+    std::printf("\r%s\x1b[K", printable(r.text).c_str());
     std::fflush(stdout);
     drawn_ = true;
   }
@@ -199,14 +201,14 @@ unsigned char complete(EditLine* editor, int) {
     const auto reply = terminal_of(editor).lines("_complete " + typed, nullptr);
     std::istringstream in(reply.how == kind::ok ? reply.text : std::string());
     files.emplace();
-    for (std::string fit; std::getline(in, fit);) files->fits.push_back(fit);
+    for (std::string fit; std::getline(in, fit);) files->fits.push_back(printable(fit));
   }
   const auto tab = repl_press_tab(typed, std::move(files->fits), files->replaces);
   if (tab.erase > 0) ::el_deletestr(editor, static_cast<int>(tab.erase));
   if (!tab.insert.empty()) return ::el_insertstr(editor, tab.insert.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
   if (tab.show.empty()) return CC_REFRESH_BEEP;
   std::printf("\n");
-  for (const auto& f : tab.show) std::printf("%s  ", f.c_str());
+  for (const auto& f : tab.show) std::printf("%s  ", printable(f).c_str());
   std::printf("\n");
   std::fflush(stdout);
   return CC_REDISPLAY;

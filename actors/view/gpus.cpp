@@ -4,6 +4,7 @@
 #include <set>
 
 #include "actors/supervision/gpu_watch.hpp"
+#include "runtime/base/printable.hpp"
 
 namespace troupe {
 namespace {
@@ -26,13 +27,6 @@ repl_gpu shown_gpu(const watched_gpu& g) {
   return s;
 }
 
-std::string printable(const std::string& text, std::size_t most) {
-  auto s = text.substr(0, most);
-  for (auto& c : s)
-    if (c < ' ' || c > '~') c = '?';
-  return s;
-}
-
 template <class T>
 void limit(std::optional<T>& v, T least, T most) {
   if (v && !(*v >= least && *v <= most)) v.reset();
@@ -40,8 +34,8 @@ void limit(std::optional<T>& v, T least, T most) {
 
 repl_gpu plausible_gpu(repl_gpu g) {
   constexpr std::uint64_t none = 0, most_bytes = std::uint64_t{1} << 60;
-  g.name = printable(g.name, max_gpu_name);
-  g.failure = printable(g.failure, max_gpu_failure);
+  g.name = printable(g.name.substr(0, max_gpu_name));
+  g.failure = printable(g.failure.substr(0, max_gpu_failure));
   if (g.memory_total > most_bytes) g.memory_total = 0;
   limit(g.memory_used, none, most_bytes);
   for (auto* v : {&g.held, &g.in_use, &g.peak}) limit(*v, none, most_bytes);

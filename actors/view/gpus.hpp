@@ -32,7 +32,7 @@ struct repl_gpu {
 std::vector<repl_gpu> shown(const std::vector<watched_gpu>& list);
 
 // What another node has reported, without what no GPU can have: at most max_gpus_shown entries of
-// different numbers, short texts of printable ASCII, numbers in their range. Others are unknown.
+// different numbers, short printable texts, numbers in their range. Others are unknown.
 inline constexpr std::size_t max_gpus_shown = 64, max_gpu_name = 96, max_gpu_failure = 200;
 std::vector<repl_gpu> plausible(const std::vector<repl_gpu>& reported);
 

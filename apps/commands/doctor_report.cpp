@@ -4,6 +4,7 @@
 
 #include "apps/commands/doctor.hpp"
 #include "apps/troupe_terminal.hpp"
+#include "runtime/base/printable.hpp"
 #include "runtime/base/text_table.hpp"
 
 namespace troupe {
@@ -42,14 +43,15 @@ std::string coloured_word(machine::verdict v) {
 std::string text_of_check(const machine::check& c) {
   const auto width = static_cast<std::size_t>(std::clamp(terminal_width(), 60, 100));
   const std::string indent(value_from, ' ');
-  auto name = left(c.name, value_from - name_from);
+  auto name = left(printable(c.name), value_from - name_from);
   if (name.size() > value_from - name_from) name += "\n" + indent;
   std::vector<std::string> parts;
   if (!c.value.empty()) parts.push_back(c.value);
   if (!c.text.empty()) parts.push_back(c.text);
   if (!c.next.empty()) parts.push_back("try: " + c.next);
   std::string text = coloured_word(c.state) + name;
-  for (std::size_t i = 0; i < parts.size(); ++i) text += (i == 0 ? "" : indent) + wrapped(parts[i], value_from, width) + "\n";
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    text += (i == 0 ? "" : indent) + wrapped(printable(parts[i], line_breaks::kept), value_from, width) + "\n";
   return text;
 }
 
@@ -67,7 +69,7 @@ void doctor_report::show(const machine::check& c) {
                  {"value", c.value},
                  {"text", c.text},
                  {"try", c.next}});
-  out_.text(text_of_check(c));
+  out_.drawn(text_of_check(c));
 }
 
 void doctor_report::show(const std::vector<machine::check>& list) {

@@ -57,7 +57,7 @@ int run_jobs(const jobs_arguments& a, const output& out) {
   if (!lines) return out.failed(a.cluster, lines.error().text + "; try: troupe doctor --cluster " + a.cluster);
   const auto reply = (*lines)("jobs", nullptr);
   if (reply.how != repl_reply::kind::ok) return out.failed("jobs", reply.text);
-  std::printf("%s\n", reply.text.c_str());
+  out.lines(reply.text + "\n");
   return exit_done;
 }
 

@@ -85,7 +85,7 @@ int run_plot_command(const plot_arguments& a, const output& out) {
   style.width = terminal_width();
   style.unicode = terminal_unicode();
   style.colour = terminal_colour();
-  out.text(curve_text(result.plot, style));
+  out.drawn(curve_text(result.plot, style));  // its names are printable
   return exit_done;
 }
 

@@ -252,7 +252,7 @@ class simulation {
     if (b.what == sim_bottleneck::kind::latency && !b.name.empty()) text += " (" + b.name + ")";
     if (!b.why.empty()) text += ": " + b.why;
     if (!b.advice.empty()) text += "; " + b.advice;
-    out_.text("\n" + report_.models_text() + report_.faults_text(world_) + labelled(screen::of_stdout(), "bottleneck", text));
+    out_.drawn("\n" + report_.models_text() + report_.faults_text(world_) + labelled(screen::of_stdout(), "bottleneck", text));
   }
 
   void tell_done() {

@@ -106,7 +106,7 @@ class sql_printer {
   void print_csv(const std::vector<std::string>& fields) {
     std::string line;
     for (const auto& f : fields) line += (&f == &fields[0] ? "" : ",") + csv_field(f);
-    out_.text(line + "\n");
+    out_.formatted(line + "\n");
   }
 
   void take_for_table(const sql_row& r) {

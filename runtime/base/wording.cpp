@@ -3,24 +3,17 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "runtime/base/printable.hpp"
+
 namespace troupe {
 
 constexpr std::size_t longest_word = 80;
 
 std::string in_quotes(std::string_view word) {
-  static constexpr char hex[] = "0123456789abcdef";
-  std::string s = "'";
   std::size_t end = std::min(word.size(), longest_word);
   while (end < word.size() && end > 0 && (static_cast<unsigned char>(word[end]) & 0xc0) == 0x80)
     --end;  // do not cut inside a UTF-8 character
-  for (std::size_t i = 0; i < end; ++i) {
-    const auto c = static_cast<unsigned char>(word[i]);
-    if (c >= 0x20 && c != 0x7f)
-      s += word[i];
-    else
-      s += std::string("\\x") + hex[c >> 4] + hex[c & 15];
-  }
-  return s + (end < word.size() ? "...'" : "'");
+  return "'" + printable(word.substr(0, end)) + (end < word.size() ? "...'" : "'");
 }
 
 std::string with_commas(std::uint64_t n) {

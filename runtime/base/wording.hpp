@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-// 'word', safe to print: control characters become \xNN, and a word of more than 80 bytes is cut.
+// 'word', printable() (runtime/base/printable.hpp); a word of more than 80 bytes is cut.
 std::string in_quotes(std::string_view word);
 
 // "; did you mean 'x'?", or empty if no candidate is similar.

@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "runtime/base/printable.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/model/edge_types.hpp"
 #include "runtime/model/freeze.hpp"
@@ -106,9 +107,9 @@ class builder {
     if (s.name.empty()) return error(at, "a layer needs a name");
     if (s.name == "data" || s.name == "label")
       return error(at, "a layer cannot be called " + in_quotes(s.name) + "; this name denotes the source");
-    const auto bad = [](unsigned char c) { return c < 0x20 || c == 0x7f || c == ' ' || c == '.' || c == '/'; };
-    if (std::any_of(s.name.begin(), s.name.end(), bad))
-      return error(at, "the layer name " + in_quotes(s.name) + " contains a space, '.', '/' or a control character");
+    if (const auto fine = troupe::check_name(s.name); !fine) return error(at, "layer: " + fine.error().text);
+    if (s.name.find_first_of(" ./") != std::string::npos)
+      return error(at, "the layer name " + in_quotes(s.name) + " contains a space, '.' or '/'");
   }
 
   void make_drafts() {

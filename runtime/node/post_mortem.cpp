@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "runtime/base/printable.hpp"
 #include "runtime/base/version.hpp"
 #include "runtime/job/plan_hash.hpp"
 #include "runtime/node/events/event_json.hpp"
@@ -205,8 +206,12 @@ expected<std::string, record_error> write_post_mortem(const fs::path& home, cons
   }
   fs::permissions(folder, fs::perms::owner_all, ec);
   if (ec) return unexpected(record_error{folder.string(), {}, ec.message()});
-  const std::string texts[] = {report_text(f, folder), f.mortem.what.text, plan_json(f.mortem, f.made),
-                               events_jsonl(f),        roles_json(f),      replay::to_bytes(f.mortem.messages)};
+  const std::string texts[] = {printable(report_text(f, folder), line_breaks::kept),
+                               f.mortem.what.text,
+                               plan_json(f.mortem, f.made),
+                               events_jsonl(f),
+                               roles_json(f),
+                               replay::to_bytes(f.mortem.messages)};
   for (std::size_t i = 0; i < std::size(file_names); ++i)
     if (auto ok = written_file(folder / file_names[i], texts[i]); !ok) return unexpected(std::move(ok).error());
   // Not possible across file systems; the original is used then.

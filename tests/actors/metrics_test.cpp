@@ -71,7 +71,7 @@ TEST(exposition, escapes_labels_and_replaces_bytes_that_are_no_text) {
   exposition x;
   x.add("troupe_job_info", {"1", "a\"b\\c\nd\xff", std::string(500, 'x')}, 1);
   const auto text = x.text();
-  EXPECT_TRUE(has_line_with(text, "troupe_job_info{job_id=\"1\",job_name=\"a\\\"b\\\\c?d?\",owner=\"xxx")) << text;
+  EXPECT_TRUE(has_line_with(text, "troupe_job_info{job_id=\"1\",job_name=\"a\\\"b\\\\c\\\\x0ad\\\\xff\",owner=\"xxx")) << text;
   EXPECT_LT(text.size(), 400u);
 }
 

@@ -73,6 +73,22 @@ TEST_F(progress_line, has_colours_unless_no_color_is_set) {
   EXPECT_THAT(plain, HasSubstr("\r\033[K")) << "still redrawn";
 }
 
+// The job's name comes from the file's name, and the head and the summary show paths with both.
+TEST_F(progress_line, shows_control_characters_of_a_file_name_escaped) {
+  auto job = tiny_job();
+  const std::string line = "name = \"tiny\"\n";
+  job.erase(job.find(line), line.size());
+  terminal t({troupe_program(), "train", write("a\x1b[2Jb\x07.toml", job)}, folder_, 120);
+  EXPECT_EQ(t.wait(), 0) << t.screen();
+  EXPECT_THAT(t.screen(), HasSubstr("a\\x1b[2Jb\\x07"));
+  EXPECT_THAT(t.screen(), Not(HasSubstr("\x1b[2J")));
+  EXPECT_THAT(t.screen(), Not(HasSubstr("\x07")));
+  const auto o = troupe({"check", write("c\x1b[2Jd.toml", "[job]\nname = \"\\u009b2J\"\n")});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_THAT(o.err, HasSubstr("c\\x1b[2Jd.toml:2:1: [job]: bad name: the name '\\u009b2J' has the unprintable character"));
+  EXPECT_EQ(o.err.find('\x1b'), std::string::npos);
+}
+
 TEST_F(progress_line, is_plain_lines_on_a_dumb_terminal_and_in_a_pipe) {
   EXPECT_EQ(screen_of(120, {{"TERM", "dumb"}}).find('\033'), std::string::npos);
   const auto o = troupe({"train", write("job.toml", tiny_job())});

@@ -5,8 +5,10 @@
 #include <set>
 
 #include "actors/control/controller/cluster_controller.hpp"
+#include "runtime/base/printable.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "tests/cluster/controller_orders.hpp"
+#include "tests/error_text.hpp"
 
 namespace troupe::control {
 namespace {
@@ -61,14 +63,35 @@ class controller_admission : public testing::Test {
   instant now_ = instant{} + 1000s;
 };
 
-// Every error message about a job contains its file name, so the name's length is limited.
-TEST_F(controller_admission, a_submission_with_a_file_name_over_4096_bytes_is_refused) {
-  h_->on("client.x", submit{{std::string(max_file_name + 1, 'n'), "text", {}}, true, 5}, now_, out_);
-  EXPECT_EQ(refusal(), "a file name has 4097 bytes; it may have at most 4096");
-  h_->on("client.x", submit{{"job.toml", "text", {}}, true, 5, {given_file::weights, std::string(max_file_name + 1, 'n'), 8}}, now_,
-         out_);
-  EXPECT_EQ(refusal(), "a file name has 4097 bytes; it may have at most 4096");
+// Every error message about a job contains its file name, and views show it.
+TEST_F(controller_admission, a_submission_with_a_file_name_that_is_too_long_or_odd_is_refused) {
+  for (const std::string& file : {std::string(4097, 'n'), std::string(900'000, 'n'), std::string("job\x1b[2J.toml")}) {
+    h_->on("client.x", submit{{file, "text", {}}, true, 5}, now_, out_);
+    EXPECT_EQ(refusal(), test::error_text(check_path(file)));
+    h_->on("client.x", submit{{"job.toml", "text", {}}, true, 5, {given_file::weights, file, 8}}, now_, out_);
+    EXPECT_EQ(refusal(), test::error_text(check_path(file)));
+  }
+  EXPECT_EQ(kept(), 0u);
   EXPECT_TRUE(ordered<check_text>().empty());
+}
+
+// A submission just below the limit of a message fits, but the nodes' messages add to it.
+TEST_F(controller_admission, a_job_that_would_not_fit_the_messages_to_the_nodes_is_refused_at_once) {
+  const auto with = [](std::size_t bytes) { return submit{{"job.toml", "text", {std::string(bytes, 'x')}}, true, 5}; };
+  ASSERT_LE(encode(with(2'090'000)).size(), max_message);
+  h_->on("client.x", with(2'090'000), now_, out_);
+  EXPECT_EQ(refusal(),
+            "the job file, its included files and its overrides have 2,090,050 bytes; on this cluster a job may have at most "
+            "1,834,671: put long lists into files, or include less");
+  EXPECT_EQ(kept(), 0u);
+  h_->on("client.x", with(1'834'621), now_, out_);
+  EXPECT_EQ(kept(), 1u) << refusal();
+  h_->on("client.x", with(1'834'622), now_, out_);
+  EXPECT_EQ(kept(), 1u);
+  h_->on_checked(ordered<check_text>().at(0).job, sound(), now_, out_);
+  const auto orders = sent<prepare>();
+  ASSERT_EQ(orders.size(), 1u);
+  EXPECT_LE(encode(orders[0]).size() + (256 << 10), max_message) << "with room for changes";
 }
 
 TEST_F(controller_admission, jobs_being_checked_count_towards_the_limit_of_the_queue) {

@@ -68,7 +68,7 @@ TEST_F(controller_gpus, values_that_no_gpu_can_have_are_unknown) {
   g.power = -1;
   reports({g});
   const auto s = gpus_of("n2").at(0);
-  EXPECT_EQ(s.name, "a?[2Jb??");
+  EXPECT_EQ(s.name, "a\\x1b[2Jb\\x0a\\xff");
   EXPECT_EQ(s.memory_total, 0u);
   EXPECT_FALSE(s.memory_used || s.held || s.in_use || s.utilisation || s.memory_utilisation || s.temperature || s.power);
   EXPECT_EQ(s.peak, 5u);

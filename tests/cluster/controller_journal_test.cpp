@@ -1,5 +1,6 @@
 // What the cluster controller writes to the journal about a running job, and what it restores from
 // it after a restart.
+#include "runtime/base/printable.hpp"
 #include "tests/cluster/failing_controller.hpp"
 #include "tests/error_text.hpp"
 
@@ -139,6 +140,23 @@ TEST_F(controller_journals, the_result_of_a_job_that_ended_before_the_restart_is
   EXPECT_EQ(v.jobs[0].accuracy, 0.875);
   EXPECT_EQ(v.jobs[0].examples_per_s, 2801);
   EXPECT_EQ(v.jobs[0].skipped, 2u);
+}
+
+TEST_F(controller_journals, texts_that_an_earlier_version_accepted_are_cut_when_it_is_restored) {
+  finished_job old;
+  old.number = 7, old.name = std::string(900'000, 'n'), old.owner = "a\x1b[2J", old.state = "failed";
+  old.last = {7, {3, error_event{std::string(900'000, 'e'), "n1"}}};
+  unfinished_job queued_then;
+  queued_then.number = 8, queued_then.what = {std::string(4000, 'f'), "text", {}}, queued_then.owner = std::string(900'000, 'o');
+  h_.emplace(cluster_, "n1", std::uint16_t{8});
+  h_->restore(read_journal(journal_over(old) + journal_queued(queued_then)), now_, out_);
+  repl_view v;
+  h_->fill(v, now_);
+  ASSERT_EQ(v.jobs.size(), 2u);
+  for (const auto& j : v.jobs)
+    for (const auto& name : {j.name, j.owner}) EXPECT_EQ(test::error_text(check_name(name)), "");
+  EXPECT_EQ(v.jobs[0].owner, "a\\x1b[2J");
+  EXPECT_EQ(v.jobs[0].message, shortened(std::string(900'000, 'e'), longest_job_error));
 }
 
 // A drained node may never come back, so a restart does not wait for it.

@@ -108,5 +108,15 @@ TEST(caffe_share, parameters_of_other_places_are_refused) {
               HasSubstr("shares parameters with several layers, or one with another place"));
 }
 
+TEST(caffe_import, cuts_names_that_no_job_may_have_and_says_so) {
+  const auto m = imported_net("name: \"net\\033[2J\"\n" + input_layer() + layer_text(std::string(300, 'a'), "ReLU", "data", "x") +
+                              layer_text(std::string(300, 'a') + "2", "ReLU", "x", "y") + end_of_net("y"));
+  EXPECT_THAT(table_of(m.job, std::string(180, 'a') + "_2"), HasSubstr("inputs = [\"" + std::string(180, 'a') + "\"]"));
+  EXPECT_THAT(m.job, HasSubstr("name = \"net\\\\x1b[2J\"\n"));
+  EXPECT_TRUE(noted(m, "the job is called 'net\\x1b[2J': the name 'net\\x1b[2J' has the unprintable character \\x1b"));
+  EXPECT_TRUE(noted(m, "layers have other names in the job: 'aaa"));
+  ASSERT_TRUE(prepared(m.job));
+}
+
 }  // namespace
 }  // namespace troupe::caffe

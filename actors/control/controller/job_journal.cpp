@@ -1,5 +1,7 @@
 #include "actors/control/controller/job_journal.hpp"
 
+#include "runtime/base/printable.hpp"
+
 namespace troupe::control {
 
 void note_queued(job_call& c) {
@@ -31,16 +33,17 @@ void note_over(job_call& c) {
 }
 
 void restore(controlled_job& j, const finished_job& f) {
-  j.view.name = f.name;
-  j.view.owner = f.owner;
-  j.view.state = f.state;
+  // An earlier version may have accepted any name.
+  j.view.name = as_name(f.name);
+  j.view.owner = as_name(f.owner);
+  j.view.state = as_name(f.state);
   j.view.step = f.last.event.step;
   j.view.loss = f.loss;
   j.view.accuracy = f.accuracy;
   j.view.examples_per_s = f.examples_per_s;
   j.view.skipped = f.skipped;
   j.view.last_step = f.last_step;
-  if (const auto* bad = f.last.event.as<error_event>()) j.view.message = bad->message;
+  if (const auto* bad = f.last.event.as<error_event>()) j.view.message = shortened(bad->message, longest_job_error);
   if (const auto* d = f.last.event.as<done_event>()) j.view.weights_sha256 = d->weights_sha256;
   j.files.weights = f.weights;
   auto last = f.last;
@@ -58,8 +61,8 @@ void restore(controlled_job& j, const unfinished_job& u) {
   j.from.restored = true;
   j.recovery.restore(u.settings, u.paused, u.reached);
   j.plans.restore(u.changes);
-  j.view.name = u.what.file;
-  j.view.owner = u.owner;
+  j.view.name = as_name(u.what.file);
+  j.view.owner = as_name(u.owner);
 }
 
 bool begins_changed(const controlled_job& j) {

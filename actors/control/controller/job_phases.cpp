@@ -6,6 +6,7 @@
 #include "actors/control/controller/node_failures.hpp"
 #include "actors/control/controller/plan_changes.hpp"
 #include "actors/control/pieces.hpp"
+#include "runtime/base/printable.hpp"
 
 namespace troupe::control {
 namespace {
@@ -94,6 +95,7 @@ void gather(job_call& c) {
     return begin_recovery(
         c, "coordinator " + c.self() + " restarted and keeps the changes made by set, mode, move, drain and pause", false, {});
   }
+  if (const auto fits = check_frame(p); !fits) return fail(c, c.self(), fits.error().text);
   j.run.prepare(c.now + prepare_timeout + time_for(j.from.given.bytes), {j.plan.nodes.begin(), j.plan.nodes.end()});
   for (const auto& n : j.plan.nodes) c.send(n, p);
 }
@@ -123,7 +125,8 @@ void take(job_call& c, const std::string& from, const trouble& m) {
   if (j.run.at() != phase::preparing && !j.run.runs()) return;
   if ((j.plans.recovers() || j.recovery.rejoins()) && m.node != from) return;  // from roles of the former plan
   if (unreachable(c, m.node, from, m.message)) return;
-  const auto text = m.node == from ? from + ": " + m.message : m.node + " is lost: " + from + " " + m.message;
+  const auto why = shortened(m.message, longest_job_error);
+  const auto text = m.node == from ? from + ": " + why : m.node + " is lost: " + from + " " + why;
   const bool role = m.node == from && m.role && j.run.runs();
   if (role && restart_role(c, from, *m.role, "node " + text)) return;
   fail(c, m.node, "node " + text);
@@ -132,7 +135,7 @@ void take(job_call& c, const std::string& from, const trouble& m) {
 void fail(job_call& c, const std::string& where, const std::string& text) {
   auto& j = c.j;
   if (j.log.ended()) return;
-  j.log.end_with({j.id, {j.view.step, error_event{text, where}}});
+  j.log.end_with({j.id, {j.view.step, error_event{shortened(text, longest_job_error), where}}});
   begin_ending(c);
 }
 

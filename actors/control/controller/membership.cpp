@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "runtime/base/printable.hpp"
 #include "runtime/job/plugin_abi.hpp"
 
 namespace troupe::control {
@@ -41,6 +42,8 @@ expected<void> membership::admit(const std::string& name, const join& m) const {
   if (m.protocol != protocol)
     return unexpected(error(name + " uses another version of the control protocol; run the same Troupe on all nodes"));
   if (!knows(name)) return unexpected(error("the cluster file of " + self_ + " has no node named " + name));
+  for (const auto* text : {&m.data_address, &m.numerics})
+    if (auto fine = check_path(*text); !fine && !text->empty()) return unexpected(fine.error().in(name + " joins with a bad text"));
   return {};
 }
 

@@ -31,8 +31,10 @@ expected<void> prepare_next_plan(job_call& c) {
           error("node " + name + " (" + m.said.numerics + ") does not compute the same numbers; deterministic = false allows it"));
     p.places.push_back({name, m.said.data_address, m.said.incarnation});
   }
+  const auto next = revision(p, n.plan_generation, n.plan->changes);
+  if (auto fits = check_frame(next); !fits) return fits;
   j.plans.prepare(c.now);
-  for (const auto& name : nodes) c.send(name, revision(p, n.plan_generation, n.plan->changes));
+  for (const auto& name : nodes) c.send(name, next);
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include "actors/control/controller/job_journal.hpp"
 #include "actors/control/controller/job_phases.hpp"
 #include "actors/control/pieces.hpp"
+#include "runtime/base/printable.hpp"
 
 namespace troupe::control {
 namespace {
@@ -21,9 +22,11 @@ constexpr std::ptrdiff_t max_receiving = 8;
 expected<void> submissions::admit(const control::submit& m) const {
   const auto& self = state_.nodes.self();
   if (state_.draining) return unexpected(error(self + " shuts down and accepts no more jobs"));
-  if (const auto longest = std::max(m.what.file.size(), m.given.file.size()); longest > max_file_name)
-    return unexpected(
-        error("a file name has " + std::to_string(longest) + " bytes; it may have at most " + std::to_string(max_file_name)));
+  for (const auto* file : {&m.what.file, &m.given.file})  // every error message of a job contains the name of its file
+    if (auto fine = check_path(*file); !fine && !file->empty()) return fine;
+  std::vector<std::string> nodes;
+  for (const auto& [name, n] : state_.nodes.all()) nodes.push_back(name);
+  if (auto fits = check_frames(m.what, nodes); !fits) return fits;
   std::size_t jobs = 0;
   std::uint64_t bytes = 0;
   std::ptrdiff_t receiving = 0;
@@ -44,7 +47,7 @@ expected<void> submissions::admit(const control::submit& m) const {
 }
 
 void submissions::submit(const std::string& owner, const std::string& from, const control::submit& m, instant now, orders& out) {
-  if (const auto admitted = admit(m); !admitted) {
+  if (const auto admitted = check_name(owner).and_then([&] { return admit(m); }); !admitted) {
     out.push_back(to_peer{from, submitted{m.ask, 0, {admitted.error().text}}});
     return;
   }
@@ -52,7 +55,7 @@ void submissions::submit(const std::string& owner, const std::string& from, cons
   j.from.what = m.what;
   j.from.given = m.given;
   j.from.client = waiting_client{from, m.ask, m.follow};
-  j.view.name = m.what.file;
+  j.view.name = as_name(m.what.file);
   j.view.owner = owner;
   ask_for_check(j, now, out);
 }

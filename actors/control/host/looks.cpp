@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "actors/control/executor/job_folders.hpp"
+#include "actors/control/fitting.hpp"
 #include "actors/control/host/actors.hpp"
 #include "actors/control/role_entries.hpp"
 #include "actors/view/about.hpp"
@@ -92,7 +93,9 @@ report report_of(const shared& s, const std::vector<role_published>& roles, inst
   return r;
 }
 
-looked answer_to(const shared& s, const look& what) {
+namespace {
+
+looked whole_answer_to(const shared& s, const look& what) {
   looked to;
   to.id = what.id;
   to.incarnation = s.options.incarnation;
@@ -102,6 +105,12 @@ looked answer_to(const shared& s, const look& what) {
   to.state = report_of(s, s.host->published(), std::chrono::steady_clock::now());
   for (const auto& j : s.host->plans()) to.plans.push_back(plan_entry_of(*j));
   return to;
+}
+
+}  // namespace
+
+looked answer_to(const shared& s, const look& what) {
+  return fitted_look(what, [&s](const look& l) { return whole_answer_to(s, l); });
 }
 
 }  // namespace troupe::control

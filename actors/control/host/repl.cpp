@@ -108,6 +108,10 @@ class repl_actor final : public compat::base_actor {
   };
 
   void guarded(const ask_in& a) {
+    if (a.what.line.size() > longest_line)
+      return reply(a.peer, a.what.id,
+                   {repl_reply::kind::usage, "the line has " + std::to_string(a.what.line.size()) + " bytes; at most " +
+                                                 std::to_string(longest_line) + " are allowed"});
     try {
       if (here(a.what.line))
         run(a);
@@ -141,6 +145,10 @@ class repl_actor final : public compat::base_actor {
     on.id = ++asked_;
     on.whose = a.who.name;
     on.role = static_cast<std::uint8_t>(a.who.role);
+    if (const auto bytes = encode(on).size(); bytes > max_message)
+      return reply(a.peer, a.what.id,
+                   {repl_reply::kind::usage, "the request has " + std::to_string(bytes) + " bytes; at most " +
+                                                 std::to_string(max_message) + " are allowed"});
     if (!s_.control_net->send(s_.coordinator, to_frame(on)))
       return reply(a.peer, a.what.id,
                    {repl_reply::kind::failed, "the coordinator's daemon " + s_.coordinator + " is not reachable"});

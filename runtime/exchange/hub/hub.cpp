@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "runtime/base/printable.hpp"
 #include "runtime/exchange/hub/arithmetic.hpp"
 #include "runtime/exchange/hub/hub_text.hpp"
 
@@ -68,6 +69,8 @@ std::optional<answer> hub::objection(const open_session& o) const {
                                   " of the exchange protocol, the daemon version " + std::to_string(protocol));
   const bool any = o.rank == any_rank;
   const auto who = any ? "an unnumbered rank" : rank_text(o.rank);
+  if (const auto fine = check_name(o.session); !fine && !o.session.empty())
+    return no(code::bad_argument, "session: " + fine.error().text);
   if (o.session.empty() || o.size == 0 || (o.rank >= o.size && !any))
     return no(code::bad_argument, "a session needs a name, and a rank below its size: " + who + " of " + std::to_string(o.size));
   if (!(o.alpha >= 0 && o.alpha < 1)) return no(code::bad_argument, "alpha must be in [0, 1)");
@@ -147,6 +150,7 @@ void hub::handle(context c, const declare& d) {
     return;
   }
   if (d.name.empty() || d.count == 0) return reply(c.m, code::bad_argument, "a buffer needs a name and at least one value", c.out);
+  if (const auto fine = check_name(d.name); !fine) return reply(c.m, code::bad_argument, "buffer: " + fine.error().text, c.out);
   // Every buffer may have a centre. Every member may have one part in the round and one answer in
   // flight.
   const auto most = limits_.bytes / (2 * c.g.size);
@@ -168,6 +172,7 @@ void hub::handle(context c, const declare& d) {
 void hub::handle(context c, const take_lock& t) {
   if (!next_call(c, t.call)) return;
   if (t.name.empty()) return reply(c.m, code::bad_argument, "a lock needs a name", c.out);
+  if (const auto fine = check_name(t.name); !fine) return reply(c.m, code::bad_argument, "lock: " + fine.error().text, c.out);
   const auto at = c.g.locks.find(t.name);
   if (at == c.g.locks.end()) {
     if (c.g.locks.size() >= limits_.locks)

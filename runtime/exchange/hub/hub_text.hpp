@@ -4,15 +4,12 @@
 #include <cstdint>
 #include <string>
 
+#include "runtime/base/wording.hpp"
 #include "runtime/exchange/hub/message.hpp"
 
 namespace troupe::exchange {
 
-inline std::string quoted(const std::string& s) {
-  std::string out = "'";
-  for (char c : s) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  return out + "'";
-}
+inline std::string quoted(const std::string& s) { return in_quotes(s); }
 
 inline std::string rank_text(std::uint32_t r) { return "rank " + std::to_string(r); }
 

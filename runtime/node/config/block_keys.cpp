@@ -15,7 +15,7 @@ const keys<block_declaration>& block_keys() {
       "number, `\"{4 * width}\"`; `{{` and `}}` are braces. In the job, the layer `conv` of the layer `stage2` is called "
       "`stage2_conv`; a name with `{name}` in it is the whole name. Inputs are layers of the block, \"in\" and \"in.1\", "
       "the first and the second input of the layer that uses the block, or other layers of the job.",
-      {text_key<block_declaration>("name", "name of the block", &block_declaration::name).required(),
+      {name_key<block_declaration>("name", "name of the block", &block_declaration::name).required(),
        other_key<block_declaration>(key_kind::table, "parameters", "the parameters that have a default, and the defaults"),
        texts_key<block_declaration>("required", "the parameters that have no default", &block_declaration::required)
            .otherwise("none"),
@@ -31,7 +31,7 @@ const keys<block_use>& block_use_keys() {
       "[[layer]] with a block",
       "The layers of the block take its place. The table also has the parameters of the block, and may have the keys of "
       "`[[layer]]` from `partition` to `gather`: they are set for each layer of the block that does not have them.",
-      {text_key<block_use>("name", "begin of the names of the block's layers; as an input, the output of the block",
+      {name_key<block_use>("name", "begin of the names of the block's layers; as an input, the output of the block",
                            &block_use::name)
            .required(),
        text_key<block_use>("block", "name of the block", &block_use::block).required(),

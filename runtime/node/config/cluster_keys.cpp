@@ -18,7 +18,7 @@ const keys<cluster_spec>& cluster_file_keys() {
 const keys<cluster_spec>& cluster_keys() {
   static const keys<cluster_spec> k(
       "[cluster]", "",
-      {text_key<cluster_spec>("name", "name of the cluster, part of every certificate; must not contain spaces, '/' or ':'",
+      {name_key<cluster_spec>("name", "name of the cluster, part of every certificate; must not contain spaces, '/' or ':'",
                               &cluster_spec::name)
            .required(),
        other_key<cluster_spec>(key_kind::table, "tls", "location of the certificates").required(),
@@ -57,7 +57,7 @@ const keys<cluster_spec>& tls_keys() {
 const keys<node_spec>& node_keys() {
   static const keys<node_spec> k(
       "[[node]]", "",
-      {text_key<node_spec>("name",
+      {name_key<node_spec>("name",
                            "name of the node in its certificate and in `place` of layers; must not contain spaces, '/' or ':'",
                            &node_spec::name)
            .required(),

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/printable.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/node/config/toml_text.hpp"
 
@@ -34,6 +35,8 @@ std::vector<include_line> includes_of(const document_table& root, const std::str
     const auto* s = std::get_if<std::string>(&v.value);
     if (!s || s->empty() || s->find('\0') != std::string::npos)
       errors.push_back({v.at, "'include' must be the path of a job file, or a list of them"});
+    else if (const auto fine = check_path(*s); !fine)
+      errors.push_back({v.at, "'include': " + fine.error().text});
     else
       all.push_back({beside(file, *s), v.at});
   };
@@ -178,6 +181,10 @@ texts_by_file texts_in(const document_table& root, diagnostics& errors) {
     const auto *name = file ? std::get_if<std::string>(&file->value.value) : nullptr,
                *content = text ? std::get_if<std::string>(&text->value.value) : nullptr;
     if (!name || !content || t->size() != 2) return fail(v.at), texts;
+    if (const auto fine = check_path(*name); !fine) {
+      errors.push_back({v.at, "'included': " + fine.error().text});
+      return texts;
+    }
     texts[*name] = *content;
   }
   return texts;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ops/filler.hpp"
+#include "runtime/base/printable.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/data/augment.hpp"
 #include "runtime/node/config/average_keys.hpp"
@@ -29,7 +30,7 @@ class job_reader {
         all_(all),
         only_plugins_(only_plugins) {
     job_.file = file;
-    job_.name = std::filesystem::path(file).stem().string();
+    if (const auto stem = std::filesystem::path(file).stem().string(); !stem.empty()) job_.name = as_name(stem);
     for (auto* at :
          {&job_.at, &job_.data.at, &job_.train.at, &job_.eval.at, &job_.checkpoint.at, &job_.pipeline.at, &job_.topology.at})
       *at = {file, 1, 1};
@@ -104,11 +105,8 @@ class job_reader {
     auto r = section("job", job_.at, nullptr, false);
     if (!r) return;
     const auto& k = job_keys();
-    if (k.read(*r, job_, "name")) {
-      const auto odd = [](unsigned char c) { return c < 0x20 || c == 0x7f || c == '/'; };
-      if (job_.name.empty() || std::any_of(job_.name.begin(), job_.name.end(), odd))
-        r->error("name", "bad name (empty, or with '/' or a control character): " + in_quotes(job_.name));
-    }
+    if (k.read(*r, job_, "name") && job_.name.find('/') != std::string::npos)
+      r->error("name", "bad name " + in_quotes(job_.name) + ": a name must not contain '/'");
     k.read_each(*r, job_, {"seed", "max_failures", "min_nodes", "max_nodes", "spares", "precision", "record"});
     if (k.read(*r, job_, "devices")) job_.devices_at = check_devices(*r, job_.devices);
     read_speeds(*r, k, job_);

@@ -42,7 +42,7 @@ const keys<job_spec>& file_keys() {
 const keys<job_spec>& job_keys() {
   static const keys<job_spec> k(
       "[job]", "",
-      {text_key<job_spec>("name", "name of the job in lists and files; must not contain '/'", &job_spec::name)
+      {name_key<job_spec>("name", "name of the job in lists and files; must not contain '/'", &job_spec::name)
            .otherwise("the file name without its extension"),
        whole_key<job_spec>("seed", 0, int64_max, "seed of all random numbers: initial weights, order of examples, dropout",
                            &job_spec::seed),
@@ -107,7 +107,7 @@ const keys<data_spec>& data_keys() {
 const keys<layer_spec>& layer_keys() {
   static const keys<layer_spec> k(
       "[[layer]]", "The options of the layer type belong to this table too.",
-      {text_key<layer_spec>("name", "name of the layer in inputs, overrides and weights files; unique", &layer_spec::name)
+      {name_key<layer_spec>("name", "name of the layer in inputs, overrides and weights files; unique", &layer_spec::name)
            .required(),
        other_key<layer_spec>(key_kind::entry, "type", "name of the layer type").required(),
        texts_key<layer_spec>(

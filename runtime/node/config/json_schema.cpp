@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/filler.hpp"
+#include "runtime/base/printable.hpp"
 #include "runtime/node/config/blocks.hpp"
 #include "runtime/node/config/cluster_keys.hpp"
 #include "runtime/node/config/entry_choices.hpp"
@@ -49,6 +50,7 @@ json time_schema() { return {{"type", "string"}, {"pattern", time_pattern}}; }
 json schema_of(const key_descriptor& k, const std::string& path) {
   switch (k.kind) {
     case key_kind::text: return {{"type", "string"}};
+    case key_kind::name: return {{"type", "string"}, {"minLength", 1}, {"maxLength", longest_name}};
     case key_kind::texts: return any_of({{{"type", "string"}}, list_of({{"type", "string"}})});
     case key_kind::whole: return whole(k.min, k.max);
     case key_kind::real: return real(k.min, k.max);

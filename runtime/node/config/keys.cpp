@@ -5,6 +5,7 @@
 namespace troupe {
 
 bool read_key(table_reader& r, const key_descriptor& k, std::string& into) {
+  if (k.kind == key_kind::name) return r.name(k.name, into);
   return k.kind == key_kind::word ? r.word(k.name, into, k.words, k.planned) : r.text(k.name, into);
 }
 bool read_key(table_reader& r, const key_descriptor& k, std::vector<std::string>& into) { return r.texts(k.name, into); }

@@ -23,6 +23,7 @@ namespace troupe {
 
 enum class key_kind : std::uint8_t {
   text,
+  name,  // text that check_name() accepts
   texts,
   whole,
   real,
@@ -51,7 +52,7 @@ constexpr double no_upper = 1e300;
 constexpr double unlimited = 1e299, beyond_integers = 9e18;  // references and schemas do not show bounds from these on
 constexpr double least_speed = 1e-9;                         // of a device, in TFLOP/s
 
-bool read_key(table_reader& r, const key_descriptor& k, std::string& into);  // text, word
+bool read_key(table_reader& r, const key_descriptor& k, std::string& into);  // text, name, word
 bool read_key(table_reader& r, const key_descriptor& k, std::vector<std::string>& into);
 bool read_key(table_reader& r, const key_descriptor& k, std::int64_t& into);  // whole, bytes
 bool read_key(table_reader& r, const key_descriptor& k, double& into);        // real, time
@@ -201,6 +202,10 @@ class keys {
 template <class S>
 bound_key<S> text_key(std::string name, std::string doc, typename bound_key<S>::member to = {}) {
   return {{std::move(name), key_kind::text, 0, 0, {}, {}, {}, std::move(doc)}, to};
+}
+template <class S>
+bound_key<S> name_key(std::string name, std::string doc, typename bound_key<S>::member to = {}) {
+  return {{std::move(name), key_kind::name, 0, 0, {}, {}, {}, std::move(doc)}, to};
 }
 template <class S>
 bound_key<S> texts_key(std::string name, std::string doc, typename bound_key<S>::member to = {}) {

@@ -35,6 +35,7 @@ std::string range(double min, double max, bool bounded_above) {
 std::string accepted_values(const key_descriptor& k) {
   switch (k.kind) {
     case key_kind::text: return "string";
+    case key_kind::name: return "string of 1 to 200 bytes of printable characters";
     case key_kind::texts: return "string, or a list of strings";
     case key_kind::whole: return "integer" + range(k.min, k.max, k.max < beyond_integers);
     case key_kind::real: return "number" + range(k.min, k.max, k.max < unlimited);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "runtime/base/printable.hpp"
 #include "runtime/base/wording.hpp"
 
 namespace troupe {
@@ -120,6 +121,15 @@ bool table_reader::text(std::string_view key, std::string& into) {
   if (!s) return wrong(key, "a string", *v), false;
   into = *s;
   return true;
+}
+
+bool table_reader::name(std::string_view key, std::string& into) {
+  std::string s;
+  if (!text(key, s)) return false;
+  into = as_name(s);
+  const auto fine = check_name(s);
+  if (!fine) error(key, "bad " + std::string(key) + ": " + fine.error().text);
+  return fine.has_value();
 }
 
 bool table_reader::texts(std::string_view key, std::vector<std::string>& into) {

@@ -45,6 +45,7 @@ class table_reader {
   const document_value* take(std::string_view key);
   bool is_word(std::string_view key, std::string_view word);  // true if the value is this string
   bool text(std::string_view key, std::string& into);
+  bool name(std::string_view key, std::string& into);  // a text that check_name() accepts; else `into` is its as_name()
   bool texts(std::string_view key, std::vector<std::string>& into);  // a single string is a list of one; positions as key.0, key.1
   bool integer(std::string_view key, std::int64_t& into, std::int64_t min, std::int64_t max);
   bool real(std::string_view key, double& into, double min, double max);

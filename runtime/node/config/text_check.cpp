@@ -2,33 +2,12 @@
 
 #include <cstddef>
 
+#include "runtime/base/printable.hpp"
+
 namespace troupe {
 namespace {
 
 constexpr int max_key_parts = 16;
-
-// Length of the UTF-8 sequence at `at`; 0 if invalid. Overlong forms, surrogates and values beyond
-// U+10FFFF are invalid.
-std::size_t sequence_length(std::string_view s, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
-  const auto tail = [&](std::size_t i) { return (byte(i) & 0xc0u) == 0x80u; };
-  const auto b = byte(at);
-  if (b < 0x80) return 1;
-  if (b >= 0xc2 && b <= 0xdf) return tail(at + 1) ? 2 : 0;
-  if (b >= 0xe0 && b <= 0xef) {
-    if (!tail(at + 1) || !tail(at + 2)) return 0;
-    if (b == 0xe0 && byte(at + 1) < 0xa0) return 0;
-    if (b == 0xed && byte(at + 1) > 0x9f) return 0;
-    return 3;
-  }
-  if (b >= 0xf0 && b <= 0xf4) {
-    if (!tail(at + 1) || !tail(at + 2) || !tail(at + 3)) return 0;
-    if (b == 0xf0 && byte(at + 1) < 0x90) return 0;
-    if (b == 0xf4 && byte(at + 1) > 0x8f) return 0;
-    return 4;
-  }
-  return 0;
-}
 
 // Counts the parts of dotted keys; recognises strings and comments only as far as this needs. In
 // text that is not TOML, the parser stops at the first mistake, and before it both agree on what is
@@ -95,7 +74,7 @@ source_position position_at(std::string_view text, std::size_t offset, const std
 
 bool check_text(std::string_view text, const std::string& file, diagnostics& errors) {
   for (std::size_t at = 0; at < text.size();) {
-    const auto n = text[at] == '\0' ? 0 : sequence_length(text, at);
+    const auto n = text[at] == '\0' ? 0 : utf8_length(text.substr(at));
     if (n == 0) {
       errors.push_back(
           {position_at(text, at, file), text[at] == '\0' ? "a NUL byte: this is not a text file" : "a byte that is not UTF-8"});

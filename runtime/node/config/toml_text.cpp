@@ -5,22 +5,10 @@
 #include <cstdio>
 
 #include "runtime/base/number_text.hpp"
+#include "runtime/base/printable.hpp"
 
 namespace troupe {
 namespace {
-
-// The number of bytes of the UTF-8 character at the start of `s`; 0 if it is none.
-std::size_t utf8_length(std::string_view s) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
-  const std::size_t n = byte(0) < 0x80 ? 1 : byte(0) < 0xc2 ? 0 : byte(0) < 0xe0 ? 2 : byte(0) < 0xf0 ? 3 : byte(0) < 0xf5 ? 4 : 0;
-  if (n == 0 || n > s.size()) return 0;
-  for (std::size_t i = 1; i < n; ++i)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  if (n < 3) return n;
-  const bool overlong = (byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xf0 && byte(1) < 0x90);
-  const bool no_character = (byte(0) == 0xed && byte(1) >= 0xa0) || (byte(0) == 0xf4 && byte(1) >= 0x90);
-  return overlong || no_character ? 0 : n;
-}
 
 template <class List>
 std::string list_text(const List& list) {

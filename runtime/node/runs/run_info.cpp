@@ -212,12 +212,6 @@ expected<run_info, record_error> read_run_info(const fs::path& folder) {
   return *std::move(r);
 }
 
-std::string printable(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  return text;
-}
-
 fs::path default_runs_folder() {
   const char* set = std::getenv("TROUPE_RUNS");
   if (set == nullptr || *set == '\0') return "runs";

@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/printable.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/record/safetensors.hpp"
 
@@ -86,8 +87,5 @@ std::vector<std::filesystem::path> run_folders(const std::filesystem::path& runs
 // The folder of a run that a user names: a number ("7"), a folder's name ("7-lenet"), a path, the
 // job's name (its newest run), or "last" (the newest run). An error names the runs that there are.
 expected<std::filesystem::path, record_error> find_run(const std::filesystem::path& runs, const std::string& word);
-
-// Text of a run for terminals: '?' for every control character.
-std::string printable(std::string text);
 
 }  // namespace troupe

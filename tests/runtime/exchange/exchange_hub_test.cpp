@@ -56,6 +56,8 @@ TEST_F(exchange_hub, rejects_a_rank_whose_session_options_differ) {
   EXPECT_EQ(d.open(1, 3, averaging_method::easgd, 1.0), code::bad_argument);
   EXPECT_EQ(d.open(1, 3, averaging_method::easgd, -0.1), code::bad_argument);
   EXPECT_EQ(d.open(1, 3, averaging_method::easgd, 0.5, ""), code::bad_argument);
+  EXPECT_EQ(d.open(1, 3, averaging_method::easgd, 0.5, "a\x1b[2J"), code::bad_argument);
+  EXPECT_EQ(d.open(1, 3, averaging_method::easgd, 0.5, std::string(201, 'n')), code::bad_argument);
   EXPECT_EQ(d.open(0, 1, averaging_method::average, 0, "elsewhere", "another"), code::ok) << "sessions are independent";
   d.say("older", open_session{protocol + 1, "s", 2, 3, averaging_method::easgd, 0.5});
   EXPECT_EQ(d.take("older").what.code, code::mismatch);

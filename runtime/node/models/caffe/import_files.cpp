@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "runtime/base/printable.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/node/models/caffe/import_net.hpp"
 #include "runtime/node/models/caffe/import_parts.hpp"
@@ -112,6 +113,10 @@ job_model translate_files(const model_files& files, const name_pairs& names, fin
   for (const auto& f : files.nodes) nodes.push_back({std::filesystem::path(f.file).stem().string(), f.file, &f.tree});
   write_nodes(nodes, n, job, found);
   if (job.name.empty()) job.name = std::filesystem::path(found.file).stem().string();
+  if (const auto fine = check_name(job.name); !fine) {
+    job.name = as_name(job.name);
+    found.note("the job is called " + in_quotes(job.name) + ": " + fine.error().text);
+  }
   std::replace(job.name.begin(), job.name.end(), '/', '_');
   return job;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "runtime/base/printable.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/node/config/toml_text.hpp"
 #include "runtime/node/models/caffe/finish_net.hpp"
@@ -238,6 +239,8 @@ class net_translator {
 std::string name_maker::fresh(std::string wanted) {
   for (auto& c : wanted)
     if (const auto byte = static_cast<unsigned char>(c); byte <= ' ' || byte >= 0x7f || c == '.' || c == '/') c = '_';
+  constexpr std::size_t room_for_number = 20;
+  if (wanted.size() > longest_name - room_for_number) wanted.resize(longest_name - room_for_number);
   if (wanted.empty()) wanted = "layer";
   auto name = wanted;
   for (auto& k = last_.emplace(wanted, 1).first->second; !taken_.insert(name).second;) name = wanted + "_" + std::to_string(++k);

@@ -18,7 +18,7 @@ namespace troupe::caffe {
 // have their blobs.
 job_model translate_net(net& from, bool with_weights, const name_pairs& names, findings& found);
 
-// Names of Troupe: printable ASCII without spaces, dots and slashes, and unique.
+// Names of Troupe: printable ASCII without spaces, dots and slashes, unique, of at most 200 bytes.
 class name_maker {
  public:
   explicit name_maker(const name_pairs& names) : given_(names) {}

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/base/number_text.hpp"
+#include "runtime/base/printable.hpp"
 #include "runtime/base/wording.hpp"
 
 namespace troupe::onnx {
@@ -109,11 +110,10 @@ imported_model imported_job(importing& to, const activation& data, const std::ve
   for (const auto& o : outputs) classes = std::min(classes, std::max<std::int64_t>(values_of(o), 1));
   imported_model made;
   const auto& m = *to.from;
-  auto origin = m.producer + (m.producer_version.empty() ? "" : " " + m.producer_version);
-  std::replace_if(
-      origin.begin(), origin.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '_');
-  made.job = "# From an ONNX model" + (origin.empty() ? "" : " of " + origin) + ", operator set " + std::to_string(m.opset) +
-             ".\n[job]\nname = " + quoted_text(name.empty() ? "imported" : name) + "\n\n" + data_text(to, data, classes);
+  const auto origin = m.producer + (m.producer_version.empty() ? "" : " " + m.producer_version);
+  made.job = "# From an ONNX model" + (origin.empty() ? "" : " of " + as_name(origin)) + ", operator set " +
+             std::to_string(m.opset) + ".\n[job]\nname = " + quoted_text(name.empty() ? "imported" : as_name(name)) + "\n\n" +
+             data_text(to, data, classes);
   for (auto& l : to.layers) {
     made.job += layer_text(to, l);
     made.weights.insert(made.weights.end(), l.weights.begin(), l.weights.end());
