@@ -55,10 +55,10 @@ std::vector<std::string> sound_recording() {
 "step": 4, "began_ms": 1700000000000})";
   const std::vector<std::string> all{
       begin + R"({"layers": [], "without": [], "packets": [], "mode": "", "mode_options": []})" + end,
-          begin + R"({"layers": [{"layer": "ip1", "place": ["n2"], "whole": true}], "without": ["n1"], "packets": [2, 2],
-"mode": "", "mode_options": []})" + end,
-      begin + R"({"layers": [], "without": ["n2"], "packets": [], "mode": "ssp", "mode_options": [["staleness", "3"]]})" +
-              end};
+      begin + R"({"layers": [{"layer": "ip1", "place": ["n2"], "whole": true}], "without": ["n1"], "packets": [2, 2],
+"mode": "", "mode_options": []})" +
+          end,
+      begin + R"({"layers": [], "without": ["n2"], "packets": [], "mode": "ssp", "mode_options": [["staleness", "3"]]})" + end};
   for (const auto& s : all) must(plan_of(s), "a sound file is refused");
   return all;
 }

@@ -32,7 +32,7 @@ void read_datum(std::span<const std::uint8_t> record, datum& d, const std::funct
         take({reinterpret_cast<const std::uint8_t*>(&v), sizeof v});
         break;
       }
-      case field(7, wire::varint): d.encoded = in.get_uint64() != 0; break;  // get_bool() reads a byte behind a record that ends here
+      case field(7, wire::varint): d.encoded = in.get_uint64() != 0; break;  // get_bool() may read behind the record
       default: in.skip();
     }
 }
