@@ -11,6 +11,7 @@
 
 #include "runtime/base/result.hpp"
 #include "runtime/job/job.hpp"
+#include "runtime/job/opened_data.hpp"
 
 namespace troupe {
 
@@ -25,6 +26,7 @@ struct job_text {
   std::string file;                       // as the user named it; positions and relative paths refer to it
   std::vector<std::string> overrides;     // "key.path=value"
   std::optional<job_limits> limits = {};  // none: the job may name any file that this process can open
+  opened_data* opened = nullptr;          // null: the data is opened anew
 };
 
 using job_adjustment = std::function<void(job_spec&, std::vector<node_spec>&)>;
