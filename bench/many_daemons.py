@@ -1,21 +1,19 @@
 #!/usr/bin/env python3
 """Many daemons on one machine: time to the first step, idle load, and how soon a returning member is used.
 
-usage: bench/many_daemons.py [--bin build/release/bin] [--daemons 64] [--idle 20] [--job configs/jobs/lenet_synthetic.toml] [--set KEY=VALUE]...
-                             [--limit 120] [--quick] [--keep DIR] [--out docs/measurements/many_daemons.md]
+usage: bench/many_daemons.py [--bin build/release/bin] [--daemons N]... [--idle 20] [--job configs/jobs/lenet_synthetic.toml] [--set KEY=VALUE]...
+                             [--limit 120] [--quick] [--keep DIR] [--table]
 
-Starts N daemons on loopback, all at once, with a worker on each. Prints
+Starts N daemons (default 64) on loopback, all at once, with a worker on each. Prints
   up           seconds from the first start until every daemon has joined the coordinator's
   idle         CPU time of the coordinator's daemon, of a member (median) and of all daemons, in percent of a core, over --idle seconds without a job
-  first step   seconds from the submission, and from the first start, until the client has the first step of a job with N workers
+  first step   seconds from the submission, and with `up`, until the client has the first step of a job with N workers
   time-outs    lines with handshake_timeout in all logs, and daemons that have ended
   returns      seconds until a step of a plan that uses a member again that was killed and restarted: from its start, and from its join
   memory       resident memory of the coordinator's daemon, of a member (median) and of all daemons
---quick leaves out the idle phase and the return.
+--quick leaves out the idle phase and the return. --table ends with a table and the environment, for docs/measurements/many_daemons.md.
 """
 import argparse
-import datetime
-import glob
 import json
 import os
 import queue
@@ -153,9 +151,9 @@ def returns(c, job, which, limit):
     return used - begun, used - joined
 
 
-def measure(a, folder):
+def measure(a, n, folder):
     found = {}
-    c = cluster(a.bin, folder, a.daemons)
+    c = cluster(a.bin, folder, n)
     job = None
     try:
         found["up"] = c.wait_joined(a.limit)
@@ -166,13 +164,12 @@ def measure(a, folder):
             time.sleep(5)
             found["idle"] = idle_load(c, a.idle)
             print(f"idle: coordinator {found['idle'][0]:.2f} %, member {found['idle'][1]:.2f} %, all {found['idle'][2]:.1f} %", flush=True)
-        n = a.daemons
         settings = [f"topology.workers_per_group={n}", f"pipeline.packets={n}", "pipeline.sub_solvers=1", f"data.batch={2 * n}",
                     "train.finish={steps=1000000}", "train.dynamics.lr=1e-5", "eval.every=0"]
         submitted = time.time()
         job = client(c, os.path.join(ROOT, a.job), settings + a.set)
         first = job.wait({"step"}, a.limit)
-        found["first"] = first and (first[0] - submitted, first[0] - c.begun)
+        found["first"] = first and (first[0] - submitted, found["up"] + first[0] - submitted)
         print(f"first step: {found['first']}", flush=True)
         found["memory"] = [resident_mib(d.pid) for d in c.daemons if d.poll() is None]
         if first and not a.quick:
@@ -190,26 +187,41 @@ def measure(a, folder):
         c.close()
 
 
+def row(n, found):
+    def text(values, form):
+        return " / ".join(form.format(v) for v in values) if values else "-"
+    m = found.get("memory")
+    memory = (m[0], statistics.median(m[1:]), sum(m)) if m else None
+    up = "-" if found["up"] is None else f"{found['up']:.1f}"
+    return (f"| {n} | {up} | {text(found.get('first'), '{:.1f}')} | {found['timeouts']} | {len(found['ended'])} | "
+            f"{text(found.get('idle'), '{:.2f}')} | {text(found.get('returns'), '{:.2f}')} | {text(memory, '{:.0f}')} |")
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--bin", default=os.path.join(ROOT, "build/release/bin"))
-    p.add_argument("--daemons", type=int, default=64)
+    p.add_argument("--daemons", type=int, action="append")
     p.add_argument("--idle", type=float, default=20)
     p.add_argument("--job", default="configs/jobs/lenet_synthetic.toml")
     p.add_argument("--set", action="append", default=[])
     p.add_argument("--limit", type=float, default=120)
     p.add_argument("--quick", action="store_true")
     p.add_argument("--keep")
-    p.add_argument("--out")
+    p.add_argument("--table", action="store_true")
     a = p.parse_args()
-    load = os.getloadavg()[0]
-    if a.keep:
-        shutil.rmtree(a.keep, ignore_errors=True)
-        os.makedirs(a.keep)
-        found = measure(a, a.keep)
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            found = measure(a, folder)
+    rows = []
+    for n in a.daemons or [64]:
+        print(f"{n} daemons, load average {os.getloadavg()[0]:.1f}", flush=True)
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = a.keep or temporary
+            shutil.rmtree(folder, ignore_errors=True)
+            os.makedirs(folder)
+            rows.append(row(n, measure(a, n, folder)))
+    if a.table:
+        print("\n| daemons | up, s | first step, s after the submission / with `up` | time-outs | ended | "
+              "idle, % of a core: coordinator / member / all | returns, s after its start / its join | MiB: coordinator / member / all |")
+        print("|---|---|---|---|---|---|---|---|")
+        print("\n".join(rows) + "\n\n" + record(a.bin))
 
 
 if __name__ == "__main__":

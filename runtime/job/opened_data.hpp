@@ -1,10 +1,10 @@
 // The data that a process has opened last, for jobs that name it again: a submission that is
 // checked and then prepared, a node that joins a job again, the next job with the same files.
 //
-// Invariants: data is used again only if source, options and seed are the same and none of its files
-// has changed (device, inode, size, time of change). Sources that do not list their files, and those
-// that open folders, are opened each time. At most one source is kept here, and it is given up
-// before another one is opened.
+// Invariants: data is used again only if source, options and seed are the same and none of its
+// files has changed (device, inode, size, time of change). Sources that do not list their files,
+// and those that open folders, are opened each time. At most one source is kept here, and it is
+// given up before another one is opened.
 // Threads: any. Two threads may open the same data at the same time; neither waits for the other.
 #pragma once
 

@@ -117,8 +117,8 @@ void member::begin(prepare p, instant now, member_orders& out) {
   out.push_back(make_roles{job_->what});
 }
 
-// Every node begins with the peers behind itself in the plan. If all began with the same ones, these
-// would have to accept all nodes at once.
+// Every node begins with the peers behind itself in the plan. If all began with the same ones,
+// these would have to accept all nodes at once.
 void member::connect(hosted_plan& h, member_orders& out) {
   const auto& places = h.what.places;
   const auto self = std::find_if(places.begin(), places.end(), [&](const place& at) { return at.node == self_; });

@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto tick_every = 100ms;
-constexpr auto dial_timeout = 5s;
+constexpr auto dial_timeout = 5s, data_dial_timeout = 10s;  // the latter: time for two handshakes
 constexpr auto publish_at_least_every = 1s;      // more often while the view is read
 constexpr std::uint64_t slow_bytes = 256 << 10;  // queued for one client; above, it gets no `step` events
 
@@ -329,7 +329,7 @@ void control_actor::perform(const end_roles& x) {
 
 void control_actor::perform(const connect_data& x) {
   if (const auto at = net::parse_address(x.address))
-    s_.data_net->connect(x.peer, *at, dial_timeout);
+    s_.data_net->connect(x.peer, *at, data_dial_timeout);
   else
     member_.on_data_down(x.peer, at.error().message, member_out_);
 }

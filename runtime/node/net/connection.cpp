@@ -224,6 +224,7 @@ void connection::refuse(const coded_error& why) {
 
 void connection::go_up(std::shared_ptr<peer_counters> counters) {
   state_ = state::up;
+  silence_.greeting = handshake_steps;
   counters_ = std::move(counters);
   in_.allow_data();
   out_.queue.open(with_.peer.window);
@@ -372,8 +373,8 @@ void connection::arm(std::chrono::milliseconds delay) {
 
 void connection::on_timer() {
   if (state_ == state::closed) return;
-  if (state_ == state::leaving) return close(parting_.why);
   if (state_ != state::up && ++silence_.greeting < handshake_steps) return arm(setting_.options.handshake / handshake_steps);
+  if (state_ == state::leaving) return close(parting_.why);
   if (state_ != state::up)
     return close(
         {"handshake_timeout", "[net] not authenticated within " + std::to_string(setting_.options.handshake.count()) + " ms"});

@@ -59,7 +59,8 @@ void dialer::start() { wait_for_turn(); }
 void dialer::watch_deadline() {
   overall_.expires_at(deadline_);
   overall_.async_wait([self = shared_from_this()](const error_code& ec) {
-    if (ec || self->stopped_) return;
+    const bool moved = self->waits_since_ || std::chrono::steady_clock::now() < self->deadline_;
+    if (ec || self->stopped_ || moved) return;
     const auto gave_up = std::move(self->on_.gave_up);
     self->stop();
     gave_up({"connect_deadline", "[net] " + to_string(self->where_) + " not reached in time; last error: " + self->last_.message});
