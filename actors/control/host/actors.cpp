@@ -20,8 +20,8 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto tick_every = 100ms;
 constexpr auto dial_timeout = 5s, data_dial_timeout = 10s;  // the latter: time for two handshakes
-constexpr auto publish_at_least_every = 1s;      // more often while the view is read
-constexpr std::uint64_t slow_bytes = 256 << 10;  // queued for one client; above, it gets no `step` events
+constexpr auto publish_at_least_every = 1s;                 // more often while the view is read
+constexpr std::uint64_t slow_bytes = 256 << 10;             // queued for one client; above, it gets no `step` events
 
 std::uint64_t bytes_out(const net::transport_stats& s) {
   std::uint64_t n = 0;
@@ -108,6 +108,9 @@ class control_actor final : public compat::base_actor {
 
   void record(const job_event& e);
   void answer_repl(const submitted& m);
+  void dial_coordinator() {
+    if (line_.dial_now(now_)) s_.control_net->connect(s_.coordinator, s_.coordinator_at, dial_timeout);
+  }
   void report_state();
   void publish();
   void find_slow_clients();
@@ -252,7 +255,7 @@ void control_actor::take(const inject_in& t) {
 void control_actor::take(const listening_in&) {
   line_.listening = true;
   member_.introduce(introduction(s_));
-  if (!controller_) return;
+  if (!controller_) return dial_coordinator();
   line_.up = true;
   member_.on_coordinator_up(member_out_);
 }
@@ -269,7 +272,7 @@ void control_actor::take(const tick_in&) {
   compat::post_after(caf::actor{this}, tick_every, control_note{tick_in{}});
   if (controller_) controller_->on_tick(now_, controller_out_);
   member_.on_tick(now_, member_out_);
-  if (line_.dial_now(now_)) s_.control_net->connect(s_.coordinator, s_.coordinator_at, dial_timeout);
+  dial_coordinator();
   if (reports_.clock.due(member_.hosts(), s_.options.cluster.nodes.size(), now_)) {
     report_state();
     if (controller_) find_slow_clients();
