@@ -42,6 +42,8 @@ void put_age(json& o, const char* key, double seconds) {
   if (seconds >= 1 && seconds < 1e12) o[key] = static_cast<std::uint64_t>(seconds);
 }
 
+constexpr double least_unheard = 2;  // a node without roles reports every second
+
 std::string id_of(const repl_role& r) { return r.node + "/" + r.what.name; }
 
 json gpus_of(const std::vector<repl_gpu>& gpus) {
@@ -79,7 +81,7 @@ json state_of(const repl_node& n) {
   put_text(o, "data_address", n.data_address);
   put_text(o, "note", n.note);
   put_age(o, "since", n.seconds);
-  put_age(o, "unheard", n.unheard_seconds);
+  if (n.unheard_seconds >= least_unheard) put_age(o, "unheard", n.unheard_seconds);
   put_count(o, "tcp_in", n.tcp_in);
   put_count(o, "tcp_out", n.tcp_out);
   put_count(o, "lives", n.lives);

@@ -21,7 +21,8 @@ using indices = std::vector<std::size_t>;
 constexpr double least_idle = 0.4;
 // A task of that many seconds is long.
 constexpr double least_long = 1;
-// A node reports every 0.25 s; after this time what its roles do is unknown.
+// A node with roles reports every 0.25 s, of many nodes every 0.5 s; after this time what its roles
+// do is unknown.
 constexpr double least_silent = 1;
 
 // What a role is, by its name: "worker0/conv1+relu1", "worker0/loader", "worker0", "shard1", ...

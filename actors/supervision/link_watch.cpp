@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "runtime/base/median.hpp"
-
 namespace troupe {
 namespace {
 
@@ -49,11 +47,13 @@ std::vector<slow_link> link_watch::look(const std::vector<link_load>& all, doubl
 std::map<link_watch::pair, slow_link> link_watch::slow_in(double step_seconds) const {
   std::map<pair, slow_link> slow;
   if (least_.size() < least_links) return slow;
+  std::vector<double> sorted;
+  for (const auto& [name, seconds] : least_) sorted.push_back(seconds);
+  std::sort(sorted.begin(), sorted.end());
+  const auto middle = (sorted.size() - 2) / 2;  // lower median of the others: of three connections, a slow node has two
   for (const auto& [name, seconds] : least_) {
-    std::vector<double> others;
-    for (const auto& [other, s] : least_)
-      if (other != name) others.push_back(s);
-    const slow_link l{name.first, name.second, seconds, lower_median(others)};  // of three connections, a slow node has two
+    const auto own = static_cast<std::size_t>(std::lower_bound(sorted.begin(), sorted.end(), seconds) - sorted.begin());
+    const slow_link l{name.first, name.second, seconds, sorted[middle < own ? middle : middle + 1]};
     const double more = l.seconds - l.usual;
     if (l.seconds > times * l.usual && more >= least_seconds && more >= share * step_seconds) slow.emplace(name, l);
   }

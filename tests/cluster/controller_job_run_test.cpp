@@ -51,6 +51,22 @@ TEST(controller_job_run, nodes_are_awaited_while_preparing_and_ending) {
   EXPECT_TRUE(r.answered("n1"));
 }
 
+TEST(controller_job_run, the_deadlines_of_gathering_and_preparing_can_move_to_later_times_only) {
+  job_run r;
+  r.gather(run_begins + 8s);
+  r.wait_until(run_begins + 5s);
+  EXPECT_FALSE(r.overdue(run_begins + 8s));
+  r.wait_until(run_begins + 10s);
+  EXPECT_FALSE(r.overdue(run_begins + 9s));
+  EXPECT_TRUE(r.overdue(run_begins + 11s));
+  r.prepare(run_begins + 60s, {"n1"});
+  r.wait_until(run_begins + 70s);
+  EXPECT_FALSE(r.overdue(run_begins + 61s));
+  r.end(run_begins + 75s, {});
+  r.wait_until(run_begins + 100s);
+  EXPECT_TRUE(r.overdue(run_begins + 80s)) << "the end of a job has a fixed deadline";
+}
+
 TEST(controller_job_run, a_job_is_over_when_no_node_is_awaited) {
   auto r = running_job();
   r.end(run_begins, {"n1"});

@@ -26,21 +26,36 @@ TEST(controller_replanning, a_change_passes_its_phases_and_becomes_the_running_p
   EXPECT_TRUE(p.next_is(successor::phase::checking));
   p.found(next_plan_on({"n1", "n2"}));
   p.prepare(plan_begins);
-  EXPECT_FALSE(p.ready("n1"));
-  EXPECT_FALSE(p.ready("n1"));
-  EXPECT_TRUE(p.ready("n2"));
-  EXPECT_FALSE(p.ready("n2"));
+  EXPECT_FALSE(p.ready("n1", plan_begins));
+  EXPECT_FALSE(p.ready("n1", plan_begins));
+  EXPECT_TRUE(p.ready("n2", plan_begins));
+  EXPECT_FALSE(p.ready("n2", plan_begins));
   p.hand_over();
   EXPECT_FALSE(p.overdue(plan_begins + 1000h));
   p.swap(7, {"n1"}, plan_begins);
-  EXPECT_TRUE(p.swapped("n1"));
-  EXPECT_FALSE(p.swapped("n1"));
+  EXPECT_TRUE(p.swapped("n1", plan_begins));
+  EXPECT_FALSE(p.swapped("n1", plan_begins));
   EXPECT_TRUE(p.all_swapped());
   const auto n = p.begin();
   EXPECT_EQ(n.step, 7u);
   EXPECT_EQ(p.generation(), 1u);
   EXPECT_EQ(p.changes().without, std::set<std::string>{"n9"});
   EXPECT_FALSE(p.next());
+}
+
+TEST(controller_replanning, each_answer_gives_the_nodes_that_have_not_answered_another_minute) {
+  replanning p;
+  p.change({drain_command{"n9"}}, plan_begins);
+  p.found(next_plan_on({"n1", "n2", "n3"}));
+  p.prepare(plan_begins);
+  EXPECT_FALSE(p.ready("n1", plan_begins + 50s));
+  EXPECT_FALSE(p.overdue(plan_begins + 100s)) << "n1 was ready 50 s ago";
+  EXPECT_FALSE(p.ready("n1", plan_begins + 100s)) << "it was not awaited, so it gives no time";
+  EXPECT_TRUE(p.overdue(plan_begins + 111s));
+  p.swap(7, {"n1", "n2"}, plan_begins);
+  EXPECT_TRUE(p.swapped("n2", plan_begins + 59s));
+  EXPECT_FALSE(p.overdue(plan_begins + 118s));
+  EXPECT_TRUE(p.overdue(plan_begins + 120s));
 }
 
 TEST(controller_replanning, generations_grow_when_a_plan_is_dropped) {

@@ -5,8 +5,10 @@
 //   checking    the checker reads and plans it; the client gets the mistakes (60 s)
 //   receiving   the client uploads the file that the job starts from; then checking again
 //   queued      jobs run one after the other
-//   gathering   waits for nodes of the plan that have not joined (8 s; after a restart 30 s)
-//   preparing   every node makes the same plan, spawns its roles, connects to the others (60 s)
+//   gathering   waits for nodes of the plan that have not joined (8 s, after a restart 30 s, from
+//               the last one that has joined)
+//   preparing   every node makes the same plan, spawns its roles, connects to the others (60 s from
+//               the last one that is ready)
 //   running     until the coordinator role reports done or error; user commands and node failures
 //               may replace the plan (plan_changes.hpp, node_failures.hpp)
 //   ending      every node ends its roles and reports the bytes that it sent (5 s); stores finish

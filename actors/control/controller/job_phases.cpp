@@ -12,6 +12,8 @@ namespace troupe::control {
 namespace {
 
 using namespace std::chrono_literals;
+// On a slow machine many nodes take long in all, but one after the other joins or is ready: these
+// times are without one.
 constexpr auto gather_timeout = 8s;
 constexpr auto gather_again_timeout = 30s;  // after a restart: nodes reconnect to this daemon
 constexpr auto prepare_timeout = 60s;
@@ -109,6 +111,7 @@ void take(job_call& c, const std::string& from, const prepared& m) {
     return fail(c, from, "node " + from + ": " + m.error);
   }
   j.run.answered(from);
+  j.run.wait_until(c.now + prepare_timeout);
   if (!j.run.awaited().empty()) return;
   begin_running(c);
   c.out.push_back(begin_job{j.id});
@@ -189,6 +192,7 @@ void finish(job_call& c) {
 }
 
 void node_joined(job_call& c, const std::string& node) {
+  if (c.j.run.at() == phase::gathering && c.j.uses(node)) c.j.run.wait_until(c.now + gather_time(c.j));
   if (c.j.run.at() == phase::gathering) gather(c);
   if (!c.j.run.runs()) return;
   c.j.recovery.back(node);

@@ -1,5 +1,6 @@
 #include "actors/control/controller/job_run.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -36,6 +37,11 @@ const std::set<std::string>& job_run::awaited() const {
   if (const auto* p = std::get_if<phases::preparing>(&state_)) return p->awaited;
   if (const auto* e = std::get_if<phases::ending>(&state_)) return e->awaited;
   return none;
+}
+
+void job_run::wait_until(instant deadline) {
+  if (auto* g = std::get_if<phases::gathering>(&state_)) g->deadline = std::max(g->deadline, deadline);
+  if (auto* p = std::get_if<phases::preparing>(&state_)) p->deadline = std::max(p->deadline, deadline);
 }
 
 bool job_run::answered(const std::string& node) {

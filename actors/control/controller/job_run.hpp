@@ -87,6 +87,8 @@ class job_run {
   bool overdue(instant now, std::chrono::seconds more = {}) const;
   // Nodes that have not answered yet. Empty except while preparing and ending.
   const std::set<std::string>& awaited() const;
+  // Gathering and preparing: the deadline of this phase is not before `deadline`.
+  void wait_until(instant deadline);
   // Returns true if the node was awaited.
   bool answered(const std::string& node);
   void await_no_more();

@@ -1,11 +1,12 @@
 #include "actors/control/controller/member.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace troupe::control {
 namespace {
 
-constexpr auto mesh_timeout = std::chrono::seconds(10);
+constexpr auto mesh_timeout = std::chrono::seconds(10);  // without a new data connection
 constexpr auto keep_timeout = std::chrono::seconds(30);
 // Delay before a fault begins, so that the answer, the event and the log line are out first.
 constexpr auto inject_after = std::chrono::milliseconds(200);
@@ -118,8 +119,14 @@ void member::begin(prepare p, instant now, member_orders& out) {
   out.push_back(make_roles{job_->what});
 }
 
+// Every node begins with the peers behind itself in the plan. If all began with the same ones,
+// these would have to accept all nodes at once.
 void member::connect(hosted_plan& h, member_orders& out) {
-  for (const auto& at : h.what.places) {
+  const auto& places = h.what.places;
+  const auto self = std::find_if(places.begin(), places.end(), [&](const place& at) { return at.node == self_; });
+  const auto first = static_cast<std::size_t>(self - places.begin());
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const auto& at = places[(first + i) % places.size()];
     if (at.node == self_) continue;
     const auto up = data_up_.find(at.node);
     if (up != data_up_.end() && up->second == at.incarnation) continue;
@@ -131,6 +138,16 @@ void member::connect(hosted_plan& h, member_orders& out) {
 
 bool hosted_plan::needs(const std::string& peer) const {
   return std::any_of(what.places.begin(), what.places.end(), [&](const place& at) { return at.node == peer; });
+}
+
+void hosted_plan::found(const std::string& peer, std::uint64_t incarnation) {
+  for (const auto& at : what.places)
+    if (at.node == peer && at.incarnation == incarnation && missing.erase(peer) > 0) progressed = true;
+}
+
+// On a slow machine with many nodes all connections take long, but one after the other is made.
+void hosted_plan::renew_deadline(instant now) {
+  if (std::exchange(progressed, false)) deadline = now + mesh_timeout;
 }
 
 void member::on_made(std::uint32_t job, const std::string& error, member_orders& out) {
@@ -148,13 +165,11 @@ void member::answer(std::string error, member_orders& out, const std::string& pe
 void member::on_data_up(const std::string& peer, std::uint64_t incarnation, member_orders& out) {
   data_up_[peer] = incarnation;
   if (plan_generation_) {
-    for (const auto& at : plan_generation_->what.places)
-      if (at.node == peer && at.incarnation == incarnation) plan_generation_->missing.erase(peer);
+    plan_generation_->found(peer, incarnation);
     if (plan_generation_->made && plan_generation_->missing.empty()) answer_generation({}, out);
   }
   if (!job_ || job_->ending) return;
-  for (const auto& at : job_->what.places)
-    if (at.node == peer && at.incarnation == incarnation) job_->missing.erase(peer);
+  job_->found(peer, incarnation);
   if (job_->made && job_->missing.empty()) answer({}, out);
 }
 
@@ -195,6 +210,8 @@ void member::on_data_down(const std::string& peer, const std::string& reason, me
 void member::on_tick(instant now, member_orders& out) {
   look_after_injected(now, out);
   drop_kept(now, out);
+  for (auto* h : {&job_, &plan_generation_})
+    if (*h) (*h)->renew_deadline(now);
   if (plan_generation_ && !plan_generation_->answered && !plan_generation_->missing.empty() && now >= plan_generation_->deadline)
     answer_generation("no data connection to " + *plan_generation_->missing.begin() + " within 10 s", out,
                       *plan_generation_->missing.begin());

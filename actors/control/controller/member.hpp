@@ -30,13 +30,16 @@ namespace troupe::control {
 struct hosted_plan {
   prepare what;
   bool made = false, answered = false, ending = false;
-  std::set<std::string> missing;  // peers without a data connection
-  instant deadline{};
+  std::set<std::string> missing;      // peers without a data connection
+  bool progressed = false;            // a missing peer has connected since the last tick
+  instant deadline{};                 // for the next one
   std::uint32_t plan_generation = 0;  // of this plan
   std::uint32_t left_at = 0;          // not 0: ends because the plan of this generation does not use this node
   bool swapping = false;
   end_job why = {};  // why it ends
   bool needs(const std::string& peer) const;
+  void found(const std::string& peer, std::uint64_t incarnation);  // a data connection is up
+  void renew_deadline(instant now);                                // if a peer was found since the last call
 };
 
 class member {

@@ -108,7 +108,7 @@ void take(job_call& c, const std::string& from, const revised& m) {
     if (prepared_already) return fail(c, from, "node " + from + ": " + m.error);
     return refuse(c, "node " + from + ": " + m.error);
   }
-  if (!j.plans.ready(from)) return;
+  if (!j.plans.ready(from, c.now)) return;
   if (j.plans.next()->live()) return ask_for_surviving_state(c);
   if (j.plans.recovers()) return begin_swap(c, j.plans.next()->step);
   j.plans.hand_over();
@@ -126,7 +126,7 @@ void take(job_call& c, const std::string& from, const swapped& m) {
   auto& j = c.j;
   if (!j.run.runs() || !j.plans.next_is(m.plan_generation) || !j.plans.next_is(successor::phase::swapping)) return;
   if (!m.error.empty()) return fail(c, from, "node " + from + ": " + m.error);
-  if (!j.plans.swapped(from)) return;
+  if (!j.plans.swapped(from, c.now)) return;
   j.run.sent(m.tcp_bytes);
   if (j.plans.all_swapped()) swap_done(c);
 }
@@ -173,7 +173,7 @@ bool lost_to_successor(job_call& c, const std::string& node, const std::string& 
   if (!n || !j.run.runs() || n->at == successor::phase::checking) return false;
   const bool before = j.uses(node), after = n->uses(node);
   if (n->at == successor::phase::swapping && before && !after) {  // its roles are gone in either case
-    if (j.plans.swapped(node) && j.plans.all_swapped()) swap_done(c);
+    if (j.plans.swapped(node, c.now) && j.plans.all_swapped()) swap_done(c);
     return true;
   }
   if (before || !after) return false;

@@ -58,8 +58,16 @@ void replanning::prepare(instant now) {
   next_->awaited = {nodes.begin(), nodes.end()};
 }
 
-bool replanning::ready(const std::string& node) {
-  return next_is(successor::phase::preparing) && next_->awaited.erase(node) > 0 && next_->awaited.empty();
+bool replanning::ready(const std::string& node, instant now) {
+  if (!next_is(successor::phase::preparing) || next_->awaited.erase(node) == 0) return false;
+  next_->deadline = now + made_timeout;
+  return next_->awaited.empty();
+}
+
+bool replanning::swapped(const std::string& node, instant now) {
+  if (next_->awaited.erase(node) == 0) return false;
+  next_->deadline = now + swap_timeout;
+  return true;
 }
 
 void replanning::drain(std::optional<instant> deadline) {

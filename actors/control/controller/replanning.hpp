@@ -80,7 +80,8 @@ struct successor {
 
 class replanning {
  public:
-  static constexpr std::chrono::seconds made_timeout{60};  // by the job executor, and on every node
+  // By the job executor, and on every node. Of the nodes, these times are without one that answers.
+  static constexpr std::chrono::seconds made_timeout{60};
   static constexpr std::chrono::seconds said_timeout{10};  // for surviving state
   static constexpr std::chrono::seconds swap_timeout{60};
 
@@ -113,13 +114,13 @@ class replanning {
   void found(const plan_found& f);
   void prepare(instant now);
   // A node is ready. Returns true if all are, once.
-  bool ready(const std::string& node);
+  bool ready(const std::string& node, instant now);
   void hand_over() { drain(std::nullopt); }
   void collect_state(instant now) { drain(now + said_timeout); }
   void swap(std::uint64_t step, std::set<std::string> nodes, instant now);
   // A node has swapped its roles, or is lost while it has only roles to end. Returns true if it was
   // awaited; all_swapped(): it was the last one.
-  bool swapped(const std::string& node) { return next_->awaited.erase(node) > 0; }
+  bool swapped(const std::string& node, instant now);
   bool all_swapped() const { return next_->awaited.empty(); }
   // A node failed while swapping.
   void break_swap(const std::string& node, const failure_cause& cause);

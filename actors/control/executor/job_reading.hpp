@@ -14,6 +14,7 @@
 #include "actors/control/controller/orders.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/job/job.hpp"
+#include "runtime/job/opened_data.hpp"
 #include "runtime/job/plan_hash.hpp"
 #include "runtime/record/safetensors.hpp"
 
@@ -25,6 +26,7 @@ struct job_place {
   std::string self, numerics;
   std::shared_ptr<const tables> all;
   std::filesystem::path state;
+  std::shared_ptr<opened_data> opened = {};  // null: each job opens its data anew
 };
 
 expected<std::shared_ptr<prepared_job>, diagnostics> read_job(const job_place& at, const job_text& what);

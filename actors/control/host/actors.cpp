@@ -19,9 +19,9 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto tick_every = 100ms;
-constexpr auto report_every = 250ms;
-constexpr auto dial_timeout = 5s;
-constexpr std::uint64_t slow_bytes = 256 << 10;  // queued for one client; above, it gets no `step` events
+constexpr auto dial_timeout = 5s, data_dial_timeout = 10s;  // the latter: time for two handshakes
+constexpr auto publish_at_least_every = 1s;                 // more often while the view is read
+constexpr std::uint64_t slow_bytes = 256 << 10;             // queued for one client; above, it gets no `step` events
 
 std::uint64_t bytes_out(const net::transport_stats& s) {
   std::uint64_t n = 0;
@@ -44,18 +44,24 @@ class control_actor final : public compat::base_actor {
     try {
       std::visit([this](const auto& x) { take(x); }, n.what);
       // A client that receives an event may query the job's state at once, so the new state is
-      // published before the event is sent. `step` events are frequent; their changes are published
-      // with the next tick.
-      const auto* e = std::get_if<event_in>(&n.what);
-      const bool minor = std::holds_alternative<tick_in>(n.what) || std::holds_alternative<probe_back>(n.what) ||
-                         (e && e->what.event.is<step_event>());
+      // published before the event is sent. `step` events and reports are frequent; their changes
+      // are published with the next tick.
+      const bool minor = is_minor(n);
       if (!minor) publish();
       looped_ = false;
       execute_orders();
       if (looped_ && !minor) publish();
+      pulse_.beat(now_);  // not only by ticks, which wait in a long mailbox
     } catch (const std::exception& e) {
       s_.log(std::string("control plane: ") + e.what());
     }
+  }
+
+  static bool is_minor(const control_note& n) {
+    const auto* e = std::get_if<event_in>(&n.what);
+    const auto* m = std::get_if<message_in>(&n.what);
+    return std::holds_alternative<tick_in>(n.what) || (e && e->what.event.is<step_event>()) ||
+           (m && std::holds_alternative<report>(m->what));
   }
 
   void take(const message_in& m);
@@ -69,7 +75,6 @@ class control_actor final : public compat::base_actor {
   void take(const listening_in&);
   void take(const drain_in&);
   void take(const tick_in&);
-  void take(const probe_back& p) { pulse_.back(p.who, now_); }
 
   void execute_orders();
   void perform(const to_peer& x);
@@ -103,6 +108,9 @@ class control_actor final : public compat::base_actor {
 
   void record(const job_event& e);
   void answer_repl(const submitted& m);
+  void dial_coordinator() {
+    if (line_.dial_now(now_)) s_.control_net->connect(s_.coordinator, s_.coordinator_at, dial_timeout);
+  }
   void report_state();
   void publish();
   void find_slow_clients();
@@ -117,8 +125,9 @@ class control_actor final : public compat::base_actor {
   coordinator_line line_;
   bool draining_ = false, drained_ = false;
   struct {
-    instant at{};
+    report_clock clock;
     drop_log drops;
+    instant published{};
   } reports_;
   std::uint64_t sent_before_ = 0;  // data plane bytes when the job arrived
   repl_submissions submissions_;
@@ -246,7 +255,7 @@ void control_actor::take(const inject_in& t) {
 void control_actor::take(const listening_in&) {
   line_.listening = true;
   member_.introduce(introduction(s_));
-  if (!controller_) return;
+  if (!controller_) return dial_coordinator();
   line_.up = true;
   member_.on_coordinator_up(member_out_);
 }
@@ -263,14 +272,12 @@ void control_actor::take(const tick_in&) {
   compat::post_after(caf::actor{this}, tick_every, control_note{tick_in{}});
   if (controller_) controller_->on_tick(now_, controller_out_);
   member_.on_tick(now_, member_out_);
-  pulse_.tick(now_);
-  if (line_.dial_now(now_)) s_.control_net->connect(s_.coordinator, s_.coordinator_at, dial_timeout);
-  if (now_ - reports_.at >= report_every) {
-    reports_.at = now_;
+  dial_coordinator();
+  if (reports_.clock.due(member_.hosts(), s_.options.cluster.nodes.size(), now_)) {
     report_state();
     if (controller_) find_slow_clients();
   }
-  publish();
+  if (s_.published.read() || now_ - reports_.published >= publish_at_least_every) publish();
 }
 
 // --- output
@@ -325,7 +332,7 @@ void control_actor::perform(const end_roles& x) {
 
 void control_actor::perform(const connect_data& x) {
   if (const auto at = net::parse_address(x.address))
-    s_.data_net->connect(x.peer, *at, dial_timeout);
+    s_.data_net->connect(x.peer, *at, data_dial_timeout);
   else
     member_.on_data_down(x.peer, at.error().message, member_out_);
 }
@@ -361,6 +368,7 @@ void control_actor::report_state() {
 }
 
 void control_actor::publish() {
+  reports_.published = now_;
   repl_view v;
   v.cluster = s_.options.cluster.name;
   v.node = s_.options.node;

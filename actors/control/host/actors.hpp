@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <time.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <deque>
@@ -44,12 +45,19 @@ class board {
   }
   repl_view get() const {
     std::lock_guard guard(lock_);
+    read_ = true;
     return view_;
+  }
+  // Returns true if the view was read since the last call.
+  bool read() {
+    std::lock_guard guard(lock_);
+    return std::exchange(read_, false);
   }
 
  private:
   mutable std::mutex lock_;
   repl_view view_;
+  mutable bool read_ = false;
 };
 
 // Maximum unread bytes that are queued for one peer of the control plane; beyond it the connection
@@ -125,11 +133,14 @@ struct shared {
   mailbox control, keep, check, repl, exchange;
   std::unique_ptr<gpu_watch> gpus;  // that the node's `devices` name
   thread_clock executor_clock;
+  std::array<std::atomic<bool>, watched_actors> answered{};  // probes of pulse.hpp, by their actors
   injected_faults faults;
   memory_book memory;
+  std::shared_ptr<opened_data> opened = std::make_shared<opened_data>();  // data of jobs
   link_meter meter;
   control::measurements measurements;  // its threads use the others
 
+  void answer_probe(watched_actor who) { answered[static_cast<std::size_t>(who)] = true; }
   bool coordinates() const { return coordinator == options.node; }
   bool is_node(const std::string& name) const {
     for (const auto& n : options.cluster.nodes)
@@ -146,7 +157,7 @@ struct shared {
 };
 
 inline job_place job_place_of(const shared& s) {
-  return {s.options.cluster, s.options.node, s.numerics, s.options.all, s.options.state};
+  return {s.options.cluster, s.options.node, s.numerics, s.options.all, s.options.state, s.opened};
 }
 
 // --- to the control actor
@@ -186,13 +197,10 @@ struct inject_in {
 struct listening_in {};  // the ports are known: the node can join
 struct drain_in {};
 struct tick_in {};
-struct probe_back {
-  watched_actor who = watched_actor::repl;
-};
 struct control_note {
   // delivery: the result of an operation
   std::variant<message_in, link_change, event_in, store_in, delivery, submit_in, tell_in, inject_in, listening_in, drain_in,
-               tick_in, probe_back>
+               tick_in>
       what;
 };
 

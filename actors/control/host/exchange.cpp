@@ -43,8 +43,7 @@ class exchange_actor final : public compat::base_actor {
   exchange_actor(caf::actor_config& c, shared& s) : compat::base_actor(c), s_(s), limits_(limits_of(s)), hub_(limits_) {}
   const char* name() const override { return "exchange"; }
   caf::behavior make_behavior() override {
-    return {[this](const exchange_in& n) { receive(n); },
-            [this](const probe&) { s_.control.post(control_note{probe_back{watched_actor::exchange}}); }};
+    return {[this](const exchange_in& n) { receive(n); }, [this](const probe&) { s_.answer_probe(watched_actor::exchange); }};
   }
 
  private:

@@ -24,7 +24,7 @@ operation_host host_of(shared& s) {
 
 caf::actor spawn_executor(caf::actor_system& system, shared& s) {
   auto h = host_of(s);
-  h.probed = [&s] { s.control.post(control_note{probe_back{watched_actor::job_executor}}); };
+  h.probed = [&s] { s.answer_probe(watched_actor::job_executor); };
   h.turn = [&s] { s.executor_clock.mine(); };
   job_executor::place at{job_place_of(s), *s.host, s.route, s.dev, taken_up_of(s), s.faults.pace(), &s.memory, s.runs.get()};
   at.failures = s.failures.get();

@@ -18,7 +18,7 @@ struct operation_note {
   work<Executor> what;
 };
 
-// A message to watched actors: answered by probe_back (actors.hpp).
+// A message to watched actors: answered by shared::answer_probe (actors.hpp).
 struct probe {};
 
 // What an operation_actor requests of its surroundings, on its own thread.

@@ -173,6 +173,7 @@ expected<net::address, coded_error> data_place_of(const node_spec& n) {
 }
 
 void shared::release_unused() const {
+  opened->release_unused(std::chrono::steady_clock::now());
   constexpr std::uint64_t worth_a_trim = std::uint64_t{1} << 20;
   const auto bytes = cpu::block_pool::release_unused_of_all() + data_net->release_unused() + control_net->release_unused();
   if (bytes >= worth_a_trim) ::malloc_trim(0);

@@ -1,5 +1,6 @@
-// Probes the daemon's actors (liveness.hpp) on the control actor's ticks. The watchdog is thus fed
-// by the actors themselves, and not by a clock that would run without them.
+// Probes the daemon's actors (liveness.hpp) while the control actor handles messages, of which its
+// ticks are some. The watchdog is thus fed by the actors themselves, and not by a clock that would
+// run without them. Answers do not go through the control actor's mailbox, which may be long.
 #pragma once
 
 #include "actors/control/host/actors.hpp"
@@ -10,12 +11,12 @@ namespace troupe::control {
 class pulse {
  public:
   explicit pulse(shared& s) : s_(s) {}
-  void tick(instant now);
-  void back(watched_actor who, instant now) { alive_.answered(who, now); }
+  void beat(instant now);  // at most ten times a second; does nothing before
 
  private:
   shared& s_;
   liveness alive_;
+  instant last_{};
   bool said_ = false;  // a hung actor has been logged
 };
 

@@ -92,7 +92,7 @@ class repl_actor final : public compat::base_actor {
   caf::behavior make_behavior() override {
     return {
         [this](const ask_in& a) { guarded(a); },
-        [this](const probe&) { s_.control.post(control_note{probe_back{watched_actor::repl}}); },
+        [this](const probe&) { s_.answer_probe(watched_actor::repl); },
         [this](const answer_in& a) { relayed(a.what); },
         [this](const look_in& l) { s_.control_net->send(l.peer, to_frame(answer_to(s_, l.what, l.who))); },
         [this](const coordinator_gone&) { give_up([](const relay&) { return true; }, "was lost"); },

@@ -24,6 +24,17 @@ diagnostics mistake(const std::string& file, std::string what) {
 
 const std::vector<std::string>* allowed_plugins(const job_text& what) { return what.limits ? &what.limits->plugins : nullptr; }
 
+// Null if the data is to be opened anew: then prepare_job reports errors with their positions.
+std::shared_ptr<const source> data_of(const job_text& what, const job_spec& spec, const tables& all) {
+  const auto* type = all.sources.find(spec.data.source);
+  if (!what.opened || !type) return nullptr;
+  try {
+    return what.opened->open(*type, spec.data, spec.seed);
+  } catch (const option_error&) {
+    return nullptr;
+  }
+}
+
 outcome prepare(const job_text& what, std::shared_ptr<const tables> all, std::vector<node_spec> nodes,
                 const job_adjustment& adjust) {
   auto extended = with_plugins(what, std::move(all));
@@ -49,7 +60,8 @@ outcome prepare(const job_text& what, std::shared_ptr<const tables> all, std::ve
   layer_origins origins;
   for (const auto& l : spec->layers)
     if (!l.origin.empty()) origins[l.name] = l.origin;
-  auto made = prepare_job(std::move(*spec), std::move(all), nodes);
+  auto data = data_of(what, *spec, *all);
+  auto made = prepare_job(std::move(*spec), std::move(all), nodes, std::move(data));
   if (made) return made;
   auto mistakes = std::move(made).error();
   name_uses(mistakes, origins);

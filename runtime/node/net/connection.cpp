@@ -15,6 +15,10 @@ namespace {
 // Probes and echoes that are taken between two heartbeats. Each peer sends one of each.
 constexpr int max_probes = 8;
 
+// The time of an unauthenticated peer is counted in this number of steps, so that a node which was
+// itself stopped for a while still handles what has arrived before it closes the connection.
+constexpr int handshake_steps = 10;
+
 std::string name_of(const asio::ip::tcp::socket& socket) {
   error_code ec;
   const auto end = socket.remote_endpoint(ec);
@@ -49,7 +53,7 @@ void connection::guard(F&& f) noexcept {
 }
 
 void connection::start() {
-  arm(setting_.options.handshake);
+  arm(setting_.options.handshake / handshake_steps);
   begin();
 }
 
@@ -220,6 +224,7 @@ void connection::refuse(const coded_error& why) {
 
 void connection::go_up(std::shared_ptr<peer_counters> counters) {
   state_ = state::up;
+  silence_.greeting = handshake_steps;
   counters_ = std::move(counters);
   in_.allow_data();
   out_.queue.open(with_.peer.window);
@@ -368,6 +373,7 @@ void connection::arm(std::chrono::milliseconds delay) {
 
 void connection::on_timer() {
   if (state_ == state::closed) return;
+  if (state_ != state::up && ++silence_.greeting < handshake_steps) return arm(setting_.options.handshake / handshake_steps);
   if (state_ == state::leaving) return close(parting_.why);
   if (state_ != state::up)
     return close(

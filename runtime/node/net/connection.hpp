@@ -134,8 +134,9 @@ class connection : public std::enable_shared_from_this<connection> {
   receive_buffer in_;
   held_line line_;
   struct {
-    int ticks = 0;   // since the last byte from the peer
-    int probes = 0;  // probes and echoes since the last tick; further ones than max_probes are ignored
+    int greeting = 0;  // steps of the time in which the peer must be authenticated
+    int ticks = 0;     // since the last byte from the peer
+    int probes = 0;    // probes and echoes since the last tick; further ones than max_probes are ignored
     stall receiver;
   } silence_;
 

@@ -12,11 +12,11 @@
 #include "runtime/node/net/connection.hpp"
 #include "runtime/node/net/dialer.hpp"
 #include "runtime/node/net/io_thread.hpp"
-#include "runtime/node/net/line_limit.hpp"
 #include "runtime/node/net/listener.hpp"
 #include "runtime/node/net/payload.hpp"
 #include "runtime/node/net/peer_table.hpp"
 #include "runtime/node/net/shared_buffer_sweeper.hpp"
+#include "runtime/node/net/stranger_log.hpp"
 #include "runtime/node/pki/certificates.hpp"
 
 namespace troupe::net {
@@ -70,7 +70,8 @@ class tcp_transport final : public transport, private connection_owner {
                  options_.shares ? std::make_shared<net::memory_sharing>(options_.shares, options_.pool_keep) : nullptr,
                  *this},
         listener_(io_.context()),
-        left_out_(io_.context()),
+        turns_(io_.context(), options_.dials_at_once, options_.handshake / 2),
+        strangers_(io_.context(), [this](const std::string& line) { log(line); }),
         borrowers_(io_.context(), setting_.memory_sharing) {}
   ~tcp_transport() override { close(); }
 
@@ -106,8 +107,6 @@ class tcp_transport final : public transport, private connection_owner {
   void promote(const link& c);
   void shut_down();
   void log(const std::string& line) const;
-  void log_of(const link& c, const std::string& line);
-  void log_left_out();
 
   const tcp_options options_;
   const callbacks events_;
@@ -119,8 +118,8 @@ class tcp_transport final : public transport, private connection_owner {
   std::set<link> all_;
   std::list<link> pending_;  // inbound, not yet authenticated, oldest first
   std::map<std::string, dial, std::less<>> dials_;
-  line_limit lines_;  // about unauthenticated peers
-  boost::asio::steady_timer left_out_;
+  dial_turns turns_;
+  stranger_log strangers_;
   shared_buffer_sweeper borrowers_;
   bool closing_ = false;
 
@@ -130,24 +129,6 @@ class tcp_transport final : public transport, private connection_owner {
 
 void tcp_transport::log(const std::string& line) const {
   if (events_.log) events_.log(line);
-}
-
-// Logs a line about an unauthenticated peer, limited per host: such a peer may try thousands of
-// times a second, each time from another port.
-void tcp_transport::log_of(const link& c, const std::string& line) {
-  const bool waiting = !lines_.empty();
-  const auto who = c->dialed() ? c->remote() : c->remote().substr(0, c->remote().rfind(':'));
-  if (const auto text = lines_.write(who, line, std::chrono::steady_clock::now())) log(*text);
-  if (!waiting) log_left_out();
-}
-
-void tcp_transport::log_left_out() {
-  left_out_.expires_after(std::chrono::minutes(1));
-  left_out_.async_wait([this](const error_code& ec) {
-    if (ec || closing_) return;
-    for (const auto& text : lines_.due(std::chrono::steady_clock::now())) log("[net] not accepted: " + text);
-    if (!lines_.empty()) log_left_out();
-  });
 }
 
 expected<std::uint16_t, coded_error> tcp_transport::listen(const address& where) {
@@ -187,7 +168,10 @@ void tcp_transport::accepted(tcp::socket&& socket) {
 
 void tcp_transport::connect(const std::string& peer, const address& where, std::chrono::milliseconds within) {
   io_.post([this, peer, where, within] {
-    if (!closing_ && !peers_.current(peer)) start_dial(peer, where, within);
+    if (closing_ || peers_.current(peer)) return;
+    const auto at = dials_.find(peer);
+    if (at != dials_.end() && at->second.reach->where() == where) return at->second.reach->extend(within);
+    start_dial(peer, where, within);
   });
 }
 
@@ -205,7 +189,7 @@ void tcp_transport::start_dial(const std::string& peer, const address& where, st
     end_dial(peer);
     if (events_.on_peer_down) events_.on_peer_down(peer, why);
   };
-  auto reach = std::make_shared<dialer>(io_.context(), where, within, options_.handshake, std::move(on));
+  auto reach = std::make_shared<dialer>(io_.context(), turns_, where, within, options_.handshake, std::move(on));
   dials_[peer].reach = reach;
   reach->start();
 }
@@ -250,7 +234,7 @@ expected<void, coded_error> tcp_transport::check(const link& c, const hello& h) 
 void tcp_transport::on_hello(const link& c, const hello& h) {
   if (closing_) return c->close({"closed", "[net] this node is closing"});
   if (const auto fine = check(c, h); !fine) {
-    log_of(c, "[net] refused " + c->remote() + ": " + fine.error().message);
+    strangers_.write(*c, "[net] refused " + c->remote() + ": " + fine.error().message);
     return c->refuse(fine.error());
   }
   if (!wins_tie_break(options_.node, h.node)) return;  // the peer decides
@@ -302,7 +286,7 @@ void tcp_transport::on_closed(const link& c, const coded_error& reason) {
     if (events_.on_peer_down) events_.on_peer_down(c->peer().node, reason);
     return;
   }
-  log_of(c, "[net] " + c->remote() + " not accepted: " + reason.code + ": " + reason.message);
+  strangers_.write(*c, "[net] " + c->remote() + " not accepted: " + reason.code + ": " + reason.message);
   const auto peer = dial_of(c);
   if (!peer) return;
   dial& d = dials_[*peer];
@@ -361,7 +345,8 @@ transport_stats tcp_transport::stats() const {
 void tcp_transport::shut_down() {
   closing_ = true;
   listener_.stop();
-  left_out_.cancel();
+  turns_.stop();
+  strangers_.stop();
   borrowers_.stop();
   while (!dials_.empty()) end_dial(std::string(dials_.begin()->first));
   for (const link& c : std::set<link>(all_)) c->say_goodbye();
@@ -380,7 +365,7 @@ expected<std::unique_ptr<transport>, coded_error> make_tcp_transport(tcp_options
   if (!valid_node_name(options.node) || options.node == client_name)
     return unexpected(coded_error{"bad_option", "[net] '" + options.node + "' is not a valid node name"});
   if (options.window == 0 || options.heartbeat <= 0ms || options.silence < options.heartbeat || options.handshake <= 0ms ||
-      options.max_pending == 0 || options.stalled < options.heartbeat || options.cluster.size() > 255)
+      options.max_pending == 0 || options.dials_at_once == 0 || options.stalled < options.heartbeat || options.cluster.size() > 255)
     return unexpected(coded_error{"bad_option", "[net] a limit or interval of the transport is out of range"});
   if (auto fine = check_certificate(options.ca, options.certificate, options.key, proved_by(options)); !fine)
     return unexpected(fine.error());

@@ -10,7 +10,8 @@
 //                connection that stays, before either sends data over it.
 //   up           data, credit, heartbeats; any byte shows that the peer is alive, so a slow large
 //                frame is never taken for a node failure (promise 3)
-// Handshake, greeting and acceptance together may take 5 s (promise 17).
+// Handshake, greeting and acceptance together may take 5 s (promise 17). A node dials a few peers
+// at a time; the others wait for their turn.
 #pragma once
 
 #include <chrono>
@@ -59,6 +60,8 @@ struct tcp_options {
   std::chrono::milliseconds silence{4000};
   std::chrono::milliseconds stalled{10000};  // a peer that sends, but accepts no written byte for this time, is down
   std::chrono::milliseconds handshake{5000};
+  // Peers that this node dials at the same time; further ones wait for their turn (dial_queue.hpp).
+  std::size_t dials_at_once = 8;
   std::chrono::milliseconds linger{250};  // for close() to send queued frames
   bool operators = false;                 // whether sessions of clients are accepted; never on the data plane
   // Maximum number of such sessions. The last sixteenth is reserved for admins, so that other

@@ -109,6 +109,7 @@ void release_credit(const std::shared_ptr<const void>& payload);
 struct address {
   std::string host;  // a numeric address or a host name
   std::uint16_t port = 0;
+  bool operator==(const address&) const = default;
 };
 expected<address, coded_error> parse_address(std::string_view text);  // "10.0.0.1:4000", "[::1]:4000", "host:4000"
 std::string to_string(const address& a);
@@ -162,8 +163,9 @@ class transport {
   virtual expected<std::uint16_t, coded_error> listen(const address& where) = 0;
 
   // Dials until the peer is up or `within` has passed, then calls on_peer_down. Returns at once.
-  // Does nothing if the peer is up. A connection that is lost later is not dialled again. An empty
-  // name connects to any node at that address.
+  // Does nothing if the peer is up. If the peer is being dialled at that address, only its deadline
+  // moves. A connection that is lost later is not dialled again. An empty name connects to any node
+  // at that address.
   virtual void connect(const std::string& peer, const address& where, std::chrono::milliseconds within) = 0;
 
   // Queues the frame; never blocks. Returns false if the peer is not up, or (with a log line) if
