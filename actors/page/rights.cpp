@@ -39,10 +39,10 @@ expected<void> page_backend::check(right what, const std::string& doing) const {
                           (what == right::run_jobs ? "operator and admin" : "admin") + " may"));
 }
 
-expected<void> page_backend::tell(std::uint32_t job, const command& c) {
+expected<command_id> page_backend::tell(std::uint32_t job, command c) {
   const bool asks = c.is<staleness_command>() || c.is<histograms_command>();  // queries, though roles answer them
-  if (auto fine = check(asks ? right::look : right::run_jobs, "steer a job"); !fine) return fine;
-  return inner_.tell(job, c);
+  if (auto fine = check(asks ? right::look : right::run_jobs, "steer a job"); !fine) return unexpected(std::move(fine).error());
+  return inner_.tell(job, std::move(c));
 }
 
 expected<std::uint32_t> page_backend::submit(const repl_submission&) {

@@ -45,7 +45,7 @@ expected<std::uint32_t> repl_job_of(const repl_view& v, const repl_arguments& ar
     return n;
   }
   for (const auto& j : v.jobs)
-    if (j.state == "running" || j.state == "paused" || j.state == "stopping") return j.id;
+    if (has_roles(j.state)) return j.id;
   return unexpected(error("no job is running"));
 }
 

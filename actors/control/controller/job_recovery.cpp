@@ -40,17 +40,6 @@ void job_recovery::joined(const std::string& node, bool with_roles) {
   if (rejoins_) rejoins_->awaited.erase(node);
 }
 
-bool job_recovery::holds(const command& c) {
-  if (!rejoins_) return false;
-  rejoins_->held.push_back(c);
-  return true;
-}
-
-std::vector<command> job_recovery::end_rejoining() {
-  const auto ended = std::exchange(rejoins_, std::nullopt);
-  return ended ? ended->held : std::vector<command>();
-}
-
 void job_recovery::back(const std::string& node) {
   failures_.not_now.erase(node);
   failures_.apart.erase(node);
@@ -58,7 +47,7 @@ void job_recovery::back(const std::string& node) {
 
 void job_recovery::restore(std::vector<set_value> settings, bool paused, std::uint64_t reached) {
   settings_ = std::move(settings);
-  paused_ = paused;
+  paused_ = role_pauses_ = paused;
   reached_ = reached;
 }
 

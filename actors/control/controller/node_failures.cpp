@@ -18,29 +18,28 @@ void lose(job_call& c, const std::string& node, const std::string& why) {
   if (first) {
     const auto no = j.recovery.failures().note(why, c.now);
     if (no) return fail(c, node.empty() ? c.self() : node, *no);
-    if (j.plans.next()) say_refused(c, why);  // answers the user that waits for the move
+    if (j.plans.next() && !j.plans.next_is(successor::phase::swapping)) say_refused(c, why, j.plans.next()->wish.id);
   }
   if (j.plans.next_is(successor::phase::swapping)) {
     j.plans.break_swap(node, why);
     if (j.plans.all_swapped()) swap_done(c);
     return;
   }
-  auto held = j.plans.take_held();
   const auto reason = first ? why : j.plans.next()->loss->why;
   drop_successor(c);
-  begin_recovery(c, reason, true, std::move(held));
+  begin_recovery(c, reason, true);
 }
 
-void begin_recovery(job_call& c, const std::string& why, bool live, std::vector<command> held) {
+void begin_recovery(job_call& c, const std::string& why, bool live) {
   auto& j = c.j;
-  for (auto& further : j.recovery.end_rejoining()) held.push_back(std::move(further));
+  j.recovery.end_rejoining();
   auto [down, loss] = j.recovery.assess(why, c.nodes, j.plan.nodes, j.plans.changes().without);
-  going_back back{j.recovery.settings(), j.recovery.paused()};
+  going_back back{j.recovery.settings(), j.recovery.role_pauses()};
   back.seconds = seconds_of(c.now - j.run.begun());
   back.live = live && j.plans.generation();
   back.silent = loss.silent;
   const command lost{loss_of(down)};
-  const auto generation = j.plans.recover(std::move(loss), lost, std::move(held), c.now);
+  const auto generation = j.plans.recover(std::move(loss), lost, c.now);
   c.out.emplace_back(check_move{j.id, j.plans.changes(), lost, j.from.what, generation, std::move(back)});
 }
 
@@ -53,10 +52,9 @@ void ask_for_surviving_state(job_call& c) {
 void nothing_is_left(job_call& c, const std::string& why) {
   auto& j = c.j;
   c.log(j.text() + " restarts from its last saved state: " + why);
-  auto held = j.plans.take_held();
   const auto lost = j.plans.next()->loss->why;
   drop_successor(c);
-  begin_recovery(c, lost, false, std::move(held));
+  begin_recovery(c, lost, false);
 }
 
 void went_back(job_call& c, const successor& n) {
@@ -70,8 +68,9 @@ void went_back(job_call& c, const successor& n) {
   const auto node = n.loss->without.empty() ? std::string() : *n.loss->without.begin();
   c.log(j.text() + ": " + text + " from step " + std::to_string(n.step));
   on_event(c, {j.id, {n.step, recovered_event{took.count(), again, node, text + where}}});
-  for (const auto& held : n.held) c.tell(held);
-  if (j.run.stopping()) c.tell({stop_command{}});
+  for (const auto& wish : j.plans.take_adopted()) change_made(c, wish, n.step, took.count());
+  j.commands.tell_again();
+  tell_waiting(c);
   take_back(c);
 }
 
@@ -84,10 +83,9 @@ bool restart_role(job_call& c, const std::string& where, const role_failure& wha
   const bool owns = what.role.starts_with("shard") || what.role.starts_with("coordinator");
   const auto no = j.recovery.failures().note(text, c.now);
   if (no) return fail(c, where, *no), true;
-  auto held = j.plans.take_held();
-  if (j.plans.next()) say_refused(c, text);
+  if (j.plans.next()) say_refused(c, text, j.plans.next()->wish.id);
   drop_successor(c);
-  begin_recovery(c, text, !owns, std::move(held));
+  begin_recovery(c, text, !owns);
   return true;
 }
 
@@ -132,7 +130,7 @@ void watch_rejoining(job_call& c) {
   const auto since = j.recovery.rejoins()->since;
   const auto no = j.recovery.failures().note(why, c.now);
   if (no) return fail(c, c.self(), *no);
-  begin_recovery(c, why, true, {});
+  begin_recovery(c, why, true);
   j.plans.stopped_at(since);
 }
 

@@ -46,8 +46,8 @@ bool unreachable(job_call& c, const std::string& node, const std::string& by, co
 void watch_suspects(job_call& c);
 
 // --- recovery
-// `held`: commands for the next plan. `live`: surviving state may be used.
-void begin_recovery(job_call& c, const std::string& why, bool live, std::vector<command> held);
+// `live`: surviving state may be used.
+void begin_recovery(job_call& c, const std::string& why, bool live);
 // The plan without the failed nodes is ready on all its nodes.
 void ask_for_surviving_state(job_call& c);
 // The surviving nodes lack state that the job needs: restarts it from the last saved state.

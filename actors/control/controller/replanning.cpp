@@ -28,10 +28,9 @@ std::uint32_t replanning::change(const command& wish, instant now) {
   return generations_;
 }
 
-std::uint32_t replanning::recover(node_loss from, const command& wish, std::vector<command> held, instant now) {
+std::uint32_t replanning::recover(node_loss from, const command& wish, instant now) {
   change(wish, now);
   next_->loss = std::move(from);
-  next_->held = std::move(held);
   next_->stopped = now;
   return generations_;
 }
@@ -67,7 +66,9 @@ void replanning::swap(std::uint64_t step, std::set<std::string> nodes, instant n
 void replanning::break_swap(const std::string& node, const std::string& why) {
   next_->awaited.erase(node);
   next_->broken = true;
-  if (!next_->loss) next_->loss = node_loss{why, {}, {}, {}};
+  if (next_->loss) return;
+  adopted_.push_back(next_->wish);
+  next_->loss = node_loss{why, {}, {}, {}};
 }
 
 successor replanning::begin() {
@@ -80,13 +81,5 @@ successor replanning::begin() {
 }
 
 std::optional<successor> replanning::drop() { return std::exchange(next_, std::nullopt); }
-
-bool replanning::holds(const command& c) {
-  if (!next_ || (!next_->recovers() && next_->at < successor::phase::draining)) return false;
-  next_->held.push_back(c);
-  return true;
-}
-
-std::vector<command> replanning::take_held() { return next_ ? std::exchange(next_->held, {}) : std::vector<command>(); }
 
 }  // namespace troupe::control

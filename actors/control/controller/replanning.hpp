@@ -7,8 +7,8 @@
 //   swapping   the nodes of both plans end their roles of the old one and begin the new ones
 //
 // Invariants: one next plan at a time. Generations of plans only grow, also those of plans that
-// never run. Commands are held from the moment at which the present coordinator role may not carry
-// them out, and are returned with the plan that begins or is dropped.
+// never run. Commands wait from the moment at which the present coordinator role may not carry them
+// out.
 #pragma once
 
 #include <chrono>
@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/control/controller/orders.hpp"
@@ -54,8 +55,6 @@ struct successor {
   std::optional<instant> deadline;
   // Preparing and swapping: nodes that have not answered yet; else empty.
   std::set<std::string> awaited;
-  // Commands until this plan runs.
-  std::vector<command> held;
   // When training stopped: in a recovery from the start, else from the handover on.
   instant stopped{};
   // The step that it begins at. In a recovery from a checkpoint known from preparing on, else from
@@ -98,7 +97,7 @@ class replanning {
   bool recovers() const { return next_ && next_->recovers(); }
   // Both begin in `checking` and return the generation. A next plan that is there is replaced.
   std::uint32_t change(const command& wish, instant now);
-  std::uint32_t recover(node_loss from, const command& wish, std::vector<command> held, instant now);
+  std::uint32_t recover(node_loss from, const command& wish, instant now);
   void stopped_at(instant when) { next_->stopped = when; }  // earlier than now
   void found(const plan_found& f);
   void prepare(instant now);
@@ -121,10 +120,11 @@ class replanning {
 
   // --- commands
 
-  // Returns true if the command waits for the next plan. False: the present coordinator role gets
-  // it.
-  bool holds(const command& c);
-  std::vector<command> take_held();
+  // Returns true if commands wait for the next plan. False: the present coordinator role gets them.
+  bool holds_commands() const { return next_ && (next_->recovers() || next_->at >= successor::phase::draining); }
+  // Removes and returns the changes whose plan never began because a node failed while nodes
+  // swapped. They are part of the plans after it.
+  std::vector<command> take_adopted() { return std::exchange(adopted_, {}); }
 
  private:
   void drain(std::optional<instant> deadline);
@@ -135,6 +135,7 @@ class replanning {
   amendments noted_;                             // changes by users, as in the journal
   bool begins_ = false;                          // the running plan is not the first and has made no step yet
   std::optional<successor> next_;
+  std::vector<command> adopted_;  // of take_adopted()
 };
 
 }  // namespace troupe::control
