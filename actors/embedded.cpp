@@ -37,7 +37,7 @@ struct embedded_run::impl {
   void handle_event(const troupe::command& c);
   void handle_event(const kill_note& k);
   void end_killed();
-  void refuse(const std::string& why);
+  void refuse(const troupe::command& c, const std::string& why);
   void swap(const store_effect& s);
   void spawn(node_host& on, std::shared_ptr<const prepared_job> plan);
   void release();
@@ -165,18 +165,18 @@ void embedded_run::impl::release() {
   early.clear();
 }
 
-void embedded_run::impl::refuse(const std::string& why) {
+void embedded_run::impl::refuse(const troupe::command& c, const std::string& why) {
   if (!next) release();
-  handle_event(event_effect{result.step, refused_event{why}});
+  handle_event(event_effect{result.step, refused_event{why}, answers_to(c.id)});
 }
 
 void embedded_run::impl::handle_event(const troupe::command& c) {
   if (over) return;
-  if (next) return refuse("another move is under way: " + done_text(wish));
+  if (next) return refuse(c, "another move is under way: " + done_text(wish));
   auto a = amended(*running, changes, c);
-  if (!a) return refuse(a.error().text);
+  if (!a) return refuse(c, a.error().text);
   auto made = prepare_again(j, *a);
-  if (!made) return refuse(made.error().front().message);
+  if (!made) return refuse(c, made.error().front().message);
   next = *made;
   next_changes = *std::move(a);
   wish = c;
@@ -195,18 +195,18 @@ void embedded_run::impl::swap(const store_effect& s) {
   begin();
   watch.reset();
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begun;
-  handle_event(event_effect{s.step, moved_event{took.count(), done_text(wish)}});
+  handle_event(event_effect{s.step, moved_event{took.count(), done_text(wish)}, answers_to(wish.id)});
 }
 
 void embedded_run::impl::handle_event(const event_effect& e) {
   if (over) return;
   result.step = std::max(result.step, e.step);
-  if (e.is<paused_event>()) paused = true;
+  if (e.is<paused_event>() && std::exchange(paused, true) && e.answers.empty()) return;  // the next plan begins paused, too
   if (e.is<resumed_event>()) paused = false;
   if (const auto* m = e.as<mode_event>()) set_mode(changes, m->mode);
-  if (e.is<handover_refused_event>()) {
+  if (const auto* no = e.as<handover_refused_event>()) {
     next.reset();
-    release();
+    return refuse(wish, no->message);
   }
   if (const auto* d = e.as<done_event>()) {
     over = true;

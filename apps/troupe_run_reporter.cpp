@@ -171,12 +171,16 @@ void run_reporter::handle_event(const event_effect& e) {
     if (backend_) backend_->handle_event(e);
     return;
   }
+  if (only_answers(e)) {
+    if (backend_) backend_->handle_event(e);
+    return;
+  }
   if (!e.is<checkpoint_event>()) return announce(e);
   if (checkpoint_file.empty()) return;
-  if (!checkpoint_.trouble) return announce({e.step, checkpoint_event{checkpoint_.path}});
+  if (!checkpoint_.trouble) return announce({e.step, checkpoint_event{checkpoint_.path}, e.answers});
   // Training continues without this checkpoint. If it is the last one, of a run that was asked to
   // stop (`asked_`), the run has failed.
-  announce({e.step, checkpoint_lost_event{checkpoint_.trouble->to_string()}});
+  announce({e.step, checkpoint_lost_event{checkpoint_.trouble->to_string()}, e.answers});
   if (asked_) troubles_.push_back(*checkpoint_.trouble);
 }
 

@@ -95,7 +95,10 @@ class effects {
   void run(task_work work, task_cost cost, std::uint64_t token, std::uint32_t slot = 0) {
     list_.emplace_back(run_effect{std::move(work), cost, token, slot});
   }
-  void event(std::uint64_t step, job_event_kind what) { list_.emplace_back(event_effect{step, std::move(what)}); }
+  // `answers`: the commands of which it is the outcome.
+  void event(std::uint64_t step, job_event_kind what, std::vector<command_id> answers = {}) {
+    list_.emplace_back(event_effect{step, std::move(what), std::move(answers)});
+  }
   void event(event_effect e) { list_.emplace_back(std::move(e)); }  // an event of an earlier step, or one that was prepared
   void store(store_effect e) { list_.emplace_back(std::move(e)); }
   void shared(shared_effect e) { list_.emplace_back(std::move(e)); }

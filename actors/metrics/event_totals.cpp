@@ -39,7 +39,7 @@ job_totals& event_totals::of(std::uint32_t job) {
 }
 
 void event_totals::event(std::uint32_t job, const event_effect& e) {
-  if (e.is<not_told_event>()) return;
+  if (only_answers(e)) return;
   const auto now = std::chrono::system_clock::now();
   std::lock_guard guard(lock_);
   auto& t = of(job);
@@ -48,11 +48,7 @@ void event_totals::event(std::uint32_t job, const event_effect& e) {
   std::visit(overloaded{
                  [&](const step_event& s) { note_step(t, s, now); },
                  [&](const eval_event& v) { note_eval(t, v); },
-                 [&](const paused_event&) {
-                   t.state = "paused";
-                   t.examples_per_s = 0;
-                 },
-                 [&](const resumed_event&) { t.state = "running"; },
+                 [&](const paused_event&) { t.examples_per_s = 0; },
                  [&](const recovered_event& r) {
                    ++t.recoveries;
                    ++t.plan_changes;
@@ -65,9 +61,6 @@ void event_totals::event(std::uint32_t job, const event_effect& e) {
                    t.saved_at = now;
                  },
                  [&](const checkpoint_lost_event&) { ++t.unsaved; },
-                 [&](const done_event& d) { t.state = d.stopped() ? "stopped" : "done"; },
-                 [&](const preempted_event&) { t.state = "preempted"; },
-                 [&](const error_event&) { t.state = "failed"; },
                  [](const auto&) {},
              },
              e.what);

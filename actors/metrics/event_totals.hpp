@@ -39,7 +39,6 @@ struct job_totals {
   std::uint64_t saved_step = 0;
   double saving_seconds = -1;  // of the newest checkpoint; -1: unknown
   wall_time begun{}, last_step_at{}, saved_at{};
-  std::string state = "running";  // by its events: running, paused, done, stopped, preempted, failed
 
   std::uint64_t skipped_before = 0;                          // in earlier plans; the event has the number of this one
   std::deque<std::chrono::steady_clock::time_point> saving;  // beginnings of the checkpoints that are being written

@@ -10,8 +10,6 @@
 namespace troupe {
 namespace {
 
-constexpr std::array job_states{"checking", "receiving", "queued", "gathering", "preparing", "running", "paused",
-                                "stopping", "ending",    "done",   "stopped",   "preempted", "failed"};
 constexpr std::array node_states{"up", "leaving", "hung", "absent", "lost"};
 
 double seconds_since_1970(std::chrono::system_clock::time_point t) {
@@ -67,7 +65,7 @@ void add_checkpoint(exposition& x, const std::string& id, const repl_job& j, con
 void add_job(exposition& x, const repl_job& j, const job_totals& t, std::chrono::system_clock::time_point now) {
   const auto id = std::to_string(j.id);
   x.add("troupe_job_info", {id, j.name, j.owner}, 1);
-  for (const auto* s : job_states) x.add("troupe_job_state", {id, s}, j.state == s ? 1 : 0);
+  for (const auto* s : job_state_names) x.add("troupe_job_state", {id, s}, std::string_view(text_of(j.state)) == s ? 1 : 0);
   x.add("troupe_job_step", {id}, real(j.step));
   x.add("troupe_job_last_step", {id}, real(j.last_step));
   if (const auto epoch = epoch_of(j)) x.add("troupe_job_epoch", {id}, *epoch);
@@ -93,8 +91,9 @@ void add_node(exposition& x, const repl_node& n) {
 
 void add_jobs(exposition& x, const metrics_facts& f) {
   if (!f.coordinates) return;
-  for (const auto* s : job_states) {
-    const auto n = std::count_if(f.view.jobs.begin(), f.view.jobs.end(), [&](const repl_job& j) { return j.state == s; });
+  for (const auto* s : job_state_names) {
+    const auto n = std::count_if(f.view.jobs.begin(), f.view.jobs.end(),
+                                 [&](const repl_job& j) { return std::string_view(text_of(j.state)) == s; });
     x.add("troupe_jobs", {s}, static_cast<double>(n));
   }
   const auto now = std::chrono::system_clock::now();

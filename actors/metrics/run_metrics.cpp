@@ -30,7 +30,7 @@ struct run_metrics::impl {
       : roles(std::move(r)), number(j.id & 0xffff), gpus(gpus_in(j.nodes.front().devices)) {
     job.id = number;
     job.name = j.spec.name;
-    job.state = "running";
+    job.state = job_state::running;
     job.step = j.first_step;
     job.last_step = j.last_step;
     job.about = std::make_shared<const repl_about>(about_job(j));
@@ -76,8 +76,8 @@ void run_metrics::event(const event_effect& e) {
   std::lock_guard guard(impl_->lock);
   auto& j = impl_->job;
   note_event(j, e);
-  if (const auto* d = e.as<done_event>()) j.state = d->stopped() ? "stopped" : "done";
-  if (e.is<error_event>()) j.state = "failed";
+  if (const auto* d = e.as<done_event>()) j.state = d->stopped() ? job_state::stopped : job_state::done;
+  if (e.is<error_event>()) j.state = job_state::failed;
 }
 
 void run_metrics::saving() { impl_->totals.saving(impl_->number); }

@@ -50,7 +50,7 @@ expected<void> page_backend::check_read(job_route by, std::uint32_t job) const {
   return inner_.check_read(by, job);
 }
 
-expected<void> page_backend::tell(std::uint32_t job, const command& c) {
+expected<command_id> page_backend::tell(std::uint32_t job, command c) {
   expected<void> fine;  // queries are commands too, because roles answer them
   if (c.is<staleness_command>())
     fine = check_read(job_route::query, job);
@@ -58,8 +58,8 @@ expected<void> page_backend::tell(std::uint32_t job, const command& c) {
     fine = check_read(job_route::histograms, job);
   else
     fine = check(right::run_jobs, "steer a job");
-  if (!fine) return fine;
-  return inner_.tell(job, c);
+  if (!fine) return unexpected(std::move(fine).error());
+  return inner_.tell(job, std::move(c));
 }
 
 expected<std::uint32_t> page_backend::submit(const repl_submission&) {

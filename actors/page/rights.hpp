@@ -31,7 +31,7 @@ class page_backend final : public repl_backend {
   const repl_events& events() const override { return inner_.events(); }
   expected<void> check(right what, const std::string& doing) const override;
   expected<void> check_read(job_route by, std::uint32_t job) const override;
-  expected<void> tell(std::uint32_t job, const command& c) override;
+  expected<command_id> tell(std::uint32_t job, command c) override;
   expected<std::uint32_t> submit(const repl_submission& s) override;
   expected<void> inject(const injection& i) override;
 

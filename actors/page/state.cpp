@@ -126,7 +126,8 @@ json settings_of(const repl_job& j) {
 }
 
 json state_of(const repl_job& j) {
-  json o{{"name", j.name}, {"state", j.state}, {"step", j.step}, {"settings", settings_of(j)}};
+  json o{{"name", j.name}, {"state", text_of(j.state)}, {"step", j.step}, {"settings", settings_of(j)}};
+  put_text(o, "doing", text_of(j.doing));
   put_count(o, "last_step", j.last_step);
   put_text(o, "owner", j.owner);
   put_text(o, "message", shortened(j.message, longest_message));

@@ -12,7 +12,7 @@ class cluster_traces final : public repl_backend {
   explicit cluster_traces(cluster_spec c) : cluster_(std::move(c)) {}
   repl_view view() const override { return {}; }
   const repl_events& events() const override { return none_; }
-  expected<void> tell(std::uint32_t, const command&) override { return unexpected(error("only traces")); }
+  expected<command_id> tell(std::uint32_t, command) override { return unexpected(error("only traces")); }
   expected<std::uint32_t> submit(const repl_submission&) override { return unexpected(error("only traces")); }
 
   expected<void> start_trace(const std::string& file) override {

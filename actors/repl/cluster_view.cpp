@@ -20,7 +20,7 @@ repl_job job_of(const control::plan_entry& p) {
   repl_job j;
   j.id = control::number_of(p.job);
   j.name = p.name;
-  j.state = "running";
+  j.state = job_state::running;
   auto about = std::make_shared<repl_about>();
   for (const auto& l : p.layers) {
     repl_layer layer;

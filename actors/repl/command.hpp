@@ -1,12 +1,13 @@
 // The table of REPL commands: one entry for each command. Entries are grouped in families
 // (commands_*.cpp), and `help` lists them in that order.
 //
-// A command whose answer is an event of the job (`mode`, `checkpoint`, `watch`, ...) is *followed*.
-// The session has no state between two lines and must not block, because a daemon's REPL serves all
-// clients. A reply that is not the whole answer therefore names the line to send next:
-// `_follow NAME JOB EVENT LEFT WORD...` requests the events of JOB after event number EVENT.
-// run_line() is the loop that sends these lines. If it ends early (Ctrl-C), the job still executes
-// the command.
+// A command whose outcome is an event of the job (`mode`, `checkpoint`, `watch`, ...) is
+// *followed*. The session has no state between two lines and must not block, because a daemon's
+// REPL serves all clients. A reply that is not the whole answer therefore names the line to send
+// next: `_follow NAME JOB EVENT LEFT COMMAND WORD...` requests the events of JOB after event number
+// EVENT. The outcome is the event that has the id COMMAND among its answers, or the job's last
+// event. run_line() is the loop that sends these lines. If it ends early (Ctrl-C), the job still
+// executes the command.
 #pragma once
 
 #include <chrono>
@@ -26,16 +27,17 @@ constexpr std::uint64_t repl_long_patience = 3 * repl_patience;  // for commands
 
 struct repl_following {
   const char* name;
-  // The reply to the command if event `e` answers it, otherwise nullopt. `said`: all events that
-  // this request has read. `r.args`: the words of `_follow`; those of the command begin at
-  // repl_follow_words.
+  // The reply to the command, of which event `e` is the outcome. Nullopt: the command fails, for
+  // the reason in a refusal, or because the job has ended. `said`: all events that this request has
+  // read. `r.args`: the words of `_follow`; those of the command begin at repl_follow_words.
   std::optional<repl_reply> (*handle_event)(const repl_request& r, const repl_event& e, const std::vector<repl_event>& said);
   std::uint64_t patience = repl_patience;  // requests after which the command fails; initial value of LEFT
   bool from_the_start = false;             // every request reads all events since the command was sent, not only new ones
-  // The reply if no event answers the command, for the reason `why`; null: the command fails.
+  // The reply if the command was refused or has no outcome yet, for the reason `why`; null: the
+  // command fails.
   repl_reply (*give_up)(const repl_request& r, const std::string& why) = nullptr;
 };
-constexpr std::size_t repl_follow_words = 4;
+constexpr std::size_t repl_follow_words = 5;
 // After that many requests the user is told what the command waits for.
 constexpr std::uint64_t repl_notice = std::chrono::seconds(2) / repl_ask_every;
 

@@ -32,11 +32,11 @@ const repl_layer* find_layer(const repl_job& j, const std::string& name) {
 
 std::string without_histograms(const std::string& why) { return "no histograms: " + why; }
 
-// The reply to `_follow layer JOB EVENT LEFT NAME SEEN`: the layer, with the histograms in `said`.
+// The reply to `_follow layer JOB EVENT LEFT COMMAND NAME`: the layer, with the histograms in `said`.
 repl_reply show_layer(const repl_request& r, const std::vector<repl_event>& said, const std::string& note) {
   std::uint32_t id = 0;
   const auto view = r.backend.view();
-  const auto* j = r.args.size() == repl_follow_words + 2 && repl_number(r.args[1], id) ? find_job(view, id) : nullptr;
+  const auto* j = r.args.size() == repl_follow_words + 1 && repl_number(r.args[1], id) ? find_job(view, id) : nullptr;
   const auto* l = j && j->about ? find_layer(*j, r.args[repl_follow_words]) : nullptr;
   if (!l) return r.fail("the layer is not available on this node any more");
   if (const auto fine = r.backend.check_read(job_route::histograms, id); !fine)
@@ -44,20 +44,10 @@ repl_reply show_layer(const repl_request& r, const std::vector<repl_event>& said
   return {kind::ok, repl_layer_text(r.json, view, *j, *l, said, note), {}};
 }
 
-// The histograms of all parameters arrive one after the other, for each the weights, then the
-// gradient if there is one. After the weights of the layer's last parameter, one more request finds
-// all.
+// The last histogram of the request is its outcome; `said` has all.
 std::optional<repl_reply> hear_histograms(const repl_request& r, const repl_event& e, const std::vector<repl_event>& said) {
-  if (r.args.size() != repl_follow_words + 2) return r.usage("usage: _follow layer JOB EVENT LEFT NAME SEEN (for programs)");
-  if (r.args.back() == "1") return show_layer(r, said, {});
   if (const auto* why = repl_refusal(e)) return show_layer(r, {}, *why);
-  const auto view = r.backend.view();
-  const auto* j = find_job(view, e.job);
-  const auto* l = j && j->about ? find_layer(*j, r.args[repl_follow_words]) : nullptr;
-  if (!l || l->parameters.empty()) return show_layer(r, {}, {});
-  const auto* h = e.what.as<histogram_event>();
-  if (!h || h->parameter != l->parameters.back().name) return std::nullopt;
-  return repl_reply{kind::ok, {}, "_follow layer " + r.args[1] + " " + r.args[2] + " " + r.args[3] + " " + l->name + " 1"};
+  return e.what.is<histogram_event>() ? std::optional(show_layer(r, said, {})) : std::nullopt;
 }
 repl_reply show_layer_alone(const repl_request& r, const std::string& why) { return show_layer(r, {}, without_histograms(why)); }
 constexpr repl_following to_the_histograms = {.name = "layer",
@@ -75,10 +65,10 @@ repl_reply run_layer(const repl_request& r) {
   if (!j || !j->about) return r.fail("the layers of job " + std::to_string(*job) + " are not available on this node");
   if (r.args.empty()) return {kind::ok, repl_layers_text(r.json, *j->about), {}};
   if (const auto* l = find_layer(*j, r.args[0])) {
-    const bool trains = !l->parameters.empty() && (j->state == "running" || j->state == "paused");
+    const bool trains = !l->parameters.empty() && (j->state == job_state::running || j->state == job_state::paused);
     const auto fine = r.backend.check_read(job_route::histograms, *job);
     if (trains && fine) {
-      auto reply = repl_tell_and_follow(r, job, {histograms_command{}}, {l->name, "0"});
+      auto reply = repl_tell_and_follow(r, job, {histograms_command{}}, {l->name});
       if (reply.how == kind::ok) return reply;
     }
     const auto note = trains && !fine ? without_histograms(fine.error().text) : std::string();
@@ -101,7 +91,6 @@ constexpr repl_following to_the_checkpoint = {
     .name = "checkpoint", .handle_event = hear_checkpoint, .patience = repl_long_patience};
 
 std::optional<repl_reply> hear_evaluation(const repl_request& r, const repl_event& e, const std::vector<repl_event>&) {
-  if (const auto* why = repl_refusal(e)) return r.fail(*why);
   if (!e.what.is<eval_event>()) return std::nullopt;
   std::string values;
   for (const auto& [name, value] : flatten(e.what).values)

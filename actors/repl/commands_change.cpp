@@ -18,7 +18,6 @@ const std::string sync_prefix = "train.sync.";
 // --- set, mode
 
 std::optional<repl_reply> hear_mode(const repl_request& r, const repl_event& e, const std::vector<repl_event>&) {
-  if (const auto* why = repl_refusal(e)) return r.fail(*why);
   const auto* changed = e.what.as<mode_event>();
   if (!changed) return std::nullopt;
   const auto mode = changed->mode.text();
@@ -32,16 +31,11 @@ std::optional<repl_reply> hear_mode(const repl_request& r, const repl_event& e, 
 }
 constexpr repl_following to_the_mode = {.name = "mode", .handle_event = hear_mode};
 
-// The event "set" for the key and value in the words of `_follow`. An option of the mode is changed
-// by the event "mode".
+// An option of the mode is changed by the event "mode".
 std::optional<repl_reply> hear_setting(const repl_request& r, const repl_event& e, const std::vector<repl_event>& said) {
-  if (const auto* why = repl_refusal(e)) return r.fail(*why);
-  if (r.args.size() < repl_follow_words + 2) return hear_mode(r, e, said);
-  const auto& key = r.args[repl_follow_words];
-  double value = 0;
   const auto* set = e.what.as<set_event>();
-  const bool fits = set && repl_number(r.args[repl_follow_words + 1], value) && set->setting == std::pair(key, value);
-  if (!fits) return std::nullopt;
+  if (!set) return hear_mode(r, e, said);
+  const auto& [key, value] = set->setting;
   const auto view = r.backend.view();
   std::optional<double> before;
   if (const auto* j = find_job(view, e.job))
@@ -60,8 +54,6 @@ const std::vector<std::string>& settable() {
   static const std::vector<std::string> keys = {"train.dynamics.lr", "train.dynamics.decay"};
   return keys;
 }
-
-std::string exactly(double x) { return repl_text::number(x, "%.17g"); }
 
 repl_reply set_mode_option(const repl_request& r) {
   if (r.args.size() < 2 || r.args.size() > 3 || r.args[0].size() == sync_prefix.size())
@@ -82,7 +74,7 @@ repl_reply run_set(const repl_request& r) {
   if (!repl_number(r.args[1], value) || !std::isfinite(value))
     return r.usage(in_quotes(r.args[1]) + " is not a non-negative number");
   const auto job = repl_job_of(r.backend.view(), r.args, 2);
-  return repl_tell_and_follow(r, job, {set_command{key, value}}, {key, exactly(value)});
+  return repl_tell_and_follow(r, job, {set_command{key, value}});
 }
 
 std::vector<std::string> keys(const repl_typed& t) {
@@ -125,7 +117,6 @@ std::vector<std::string> options_of_the_mode(const repl_typed& t) {
 // --- move, drain, add-node
 
 std::optional<repl_reply> hear_move(const repl_request& r, const repl_event& e, const std::vector<repl_event>&) {
-  if (const auto* why = repl_refusal(e)) return r.fail(*why);
   const auto* moved = e.what.as<moved_event>();
   if (!moved) return std::nullopt;
   return repl_outcome(

@@ -21,45 +21,27 @@ repl_reply run_submit(const repl_request& r) {
   return submitted_reply(r.json, *job, {});
 }
 
-// The reply of a command that finds the job as it is to be.
-repl_reply as_it_is(const repl_request& r, const repl_job& j, const std::string& text) {
-  if (!r.json) return {kind::ok, repl_named(j.id) + " " + text + ", at step " + std::to_string(j.step), {}};
-  return {
-      kind::ok, repl_text::line_of({{"command", r.command->help.name}, {"job", j.id}, {"state", j.state}, {"step", j.step}}), {}};
-}
-
 // --- pause, resume
 
+// The reply of a command that finds the job as it is to be.
+repl_reply unchanged(const repl_request& r, const repl_event& e, const char* command, const char* state, const std::string& text) {
+  if (!r.json) return {kind::ok, repl_named(e.job) + " " + text + ", at step " + std::to_string(e.what.step), {}};
+  return {kind::ok, repl_text::line_of({{"command", command}, {"job", e.job}, {"state", state}, {"step", e.what.step}}), {}};
+}
+
 std::optional<repl_reply> hear_pause(const repl_request& r, const repl_event& e, const std::vector<repl_event>&) {
-  if (const auto* why = repl_refusal(e)) return r.fail(*why);
+  if (e.what.is<unchanged_event>()) return unchanged(r, e, "pause", "paused", "is paused already");
   if (!e.what.is<paused_event>()) return std::nullopt;
   return repl_outcome(r, e, repl_named(e.job) + " paused at step " + std::to_string(e.what.step));
 }
 constexpr repl_following to_the_pause = {.name = "pause", .handle_event = hear_pause, .patience = repl_long_patience};
 
 std::optional<repl_reply> hear_resume(const repl_request& r, const repl_event& e, const std::vector<repl_event>&) {
-  if (const auto* why = repl_refusal(e)) return r.fail(*why);
+  if (e.what.is<unchanged_event>()) return unchanged(r, e, "resume", "running", "is not paused");
   if (!e.what.is<resumed_event>()) return std::nullopt;
   return repl_outcome(r, e, repl_named(e.job) + " resumed at step " + std::to_string(e.what.step));
 }
 constexpr repl_following to_the_resume = {.name = "resume", .handle_event = hear_resume};
-
-repl_reply run_pause(const repl_request& r) {
-  const auto view = r.backend.view();
-  auto reply = repl_tell_and_wait(r, {pause_command{}});
-  const auto job = repl_job_of(view, r.args, 0);
-  const auto* j = job ? find_job(view, *job) : nullptr;
-  return reply.how == kind::ok && j && j->state == "paused" ? as_it_is(r, *j, "is paused already") : reply;
-}
-
-// The command is sent to a job that runs, too: it withdraws a pause that the job has not reached.
-repl_reply run_resume(const repl_request& r) {
-  const auto view = r.backend.view();
-  auto reply = repl_tell_and_wait(r, {resume_command{}});
-  const auto job = repl_job_of(view, r.args, 0);
-  const auto* j = job ? find_job(view, *job) : nullptr;
-  return reply.how == kind::ok && j && j->state != "paused" ? as_it_is(r, *j, "is not paused") : reply;
-}
 
 // --- stop, kill
 
@@ -75,7 +57,10 @@ std::optional<repl_reply> hear_end(const repl_request& r, const repl_event& end,
   };
   for (const auto& e : said) {
     if (const auto* lost = e.what.as<checkpoint_lost_event>()) add(lost->message);
-    if (const auto* c = e.what.as<checkpoint_event>()) file = c->file;
+    if (const auto* c = e.what.as<checkpoint_event>()) {
+      file = c->file;
+      unsaved.clear();  // an earlier one was not saved
+    }
   }
   for (const auto& text : done->alerts) add(text);
   if (!unsaved.empty()) return r.fail(unsaved);
@@ -108,7 +93,7 @@ repl_reply run_end(const repl_request& r) {
   const auto job = repl_job_of(view, r.args, 0);
   const auto reply = repl_tell_and_wait(r, {Command{}});
   const auto* j = job ? find_job(view, *job) : nullptr;
-  return reply.how == kind::ok && j && j->state == "queued" ? removed_from_queue(r, *job) : reply;
+  return reply.how == kind::ok && j && j->state == job_state::queued ? removed_from_queue(r, *job) : reply;
 }
 
 std::optional<repl_reply> hear_kill(const repl_request& r, const repl_event& e, const std::vector<repl_event>&) {
@@ -142,12 +127,12 @@ std::vector<repl_command> repl_commands_to_jobs() {
                 "pause the job at a step boundary, and print the step",
                 {repl_job_argument()},
                 {{"pause", "pauses the running job"}, {"pause 3", "pauses job 3"}}},
-       .run = run_pause,
+       .run = [](const repl_request& r) { return repl_tell_and_wait(r, {pause_command{}}); },
        .follow = &to_the_pause,
        .completes = {jobs},
        .needs = right::run_jobs},
       {.help = {"resume", "[JOB]", "resume a paused job", {repl_job_argument()}, {{"resume", "resumes the paused job"}}},
-       .run = run_resume,
+       .run = [](const repl_request& r) { return repl_tell_and_wait(r, {resume_command{}}); },
        .follow = &to_the_resume,
        .completes = {jobs},
        .needs = right::run_jobs},

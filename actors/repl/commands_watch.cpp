@@ -157,7 +157,7 @@ std::string drawn_line(const watching& w, const std::vector<watched_point>& poin
 repl_reply watch_on(const repl_request& r, watching w) {
   const auto view = r.backend.view();
   const auto* j = find_job(view, w.job);
-  const bool over = !j || ((j->over() || j->state == "queued") && r.backend.events().last() >= view.events);
+  const bool over = !j || ((j->over() || j->state == job_state::queued) && r.backend.events().last() >= view.events);
   const auto now = now_ms();
   const bool due = now >= w.due;
   if (w.asks() && due && !over) {

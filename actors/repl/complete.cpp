@@ -28,7 +28,7 @@ typed_words read_typed(const std::string& typed) {
 const repl_about* about_of(const repl_view& v) {
   const repl_about* found = nullptr;
   for (const auto& j : v.jobs)
-    if (j.about && (!found || j.state == "running" || j.state == "paused")) found = j.about.get();
+    if (j.about && (!found || j.state == job_state::running || j.state == job_state::paused)) found = j.about.get();
   return found;
 }
 

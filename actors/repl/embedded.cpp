@@ -96,19 +96,20 @@ class embedded_backend final : public repl_backend {
 
   const repl_events& events() const override { return events_; }
 
-  expected<void> tell(std::uint32_t job, const command& c) override {
+  expected<command_id> tell(std::uint32_t job, command c) override {
+    const auto id = c.id = events_.next_command();
     std::lock_guard guard(lock_);
-    if ((c.is<stop_command>() || c.is<kill_command>()) && leave_queue(job)) return {};
+    if ((c.is<stop_command>() || c.is<kill_command>()) && leave_queue(job)) return id;
     if (!running_ || job != running_id_) return unexpected(error("job " + std::to_string(job) + " is not running"));
     if (c.is<stop_command>()) {
-      entry(job).state = "stopping";
+      entry(job).state = job_state::stopping;
       running_->stop();
     } else if (c.is<kill_command>()) {
       running_->kill("killed by a user");
     } else {
-      running_->command(c);
+      running_->command(std::move(c));
     }
-    return {};
+    return id;
   }
 
   expected<std::uint32_t> submit(const repl_submission& s) override {
@@ -134,7 +135,7 @@ class embedded_backend final : public repl_backend {
     repl_job r;
     r.id = job;
     r.name = j->spec.name;
-    r.state = "queued";
+    r.state = job_state::queued;
     r.last_step = j->last_step;
     r.about = std::make_shared<const repl_about>(about_job(*j));
     jobs_.push_back({std::move(r), {s.file, {}, s.overrides}});
@@ -173,7 +174,7 @@ class embedded_backend final : public repl_backend {
   bool leave_queue(std::uint32_t job) {
     const auto left = std::erase_if(waiting_, [&](const auto& w) { return w.job->id == job; });
     if (left == 0) return false;
-    entry(job).state = "stopped";
+    entry(job).state = job_state::stopped;
     entry(job).message = "removed from the queue before it started";
     changed_.notify_all();
     return true;
@@ -205,7 +206,7 @@ class embedded_backend final : public repl_backend {
         saved_.elsewhere = {};
         saved_.run = std::move(run);
         if (saved_.run) entry(j->id).folder = saved_.run->folder().string();
-        entry(j->id).state = "running";
+        entry(j->id).state = job_state::running;
         changed_.notify_all();
       }
       const auto result = running_->run();
@@ -266,12 +267,12 @@ class embedded_backend final : public repl_backend {
     {
       std::lock_guard guard(lock_);
       auto& r = entry(id);
-      r.state = !result.ok ? "failed" : result.stopped ? "stopped" : "done";
+      r.state = !result.ok ? job_state::failed : result.stopped ? job_state::stopped : job_state::done;
       r.message = result.error;
       r.weights_sha256 = result.weights_sha256;
       r.step = result.step;
-      line += r.state + weights + (result.error.empty() ? "" : ": " + result.error);
-      if (r.state == "stopped" && !saved_.newest.path.empty())
+      line += text_of(r.state) + weights + (result.error.empty() ? "" : ": " + result.error);
+      if (r.state == job_state::stopped && !saved_.newest.path.empty())
         line += "; resume with: " +
                 (saved_.run ? "troupe resume " + saved_.run->words() : resume_command(jobs_[id - 1].submitted, saved_.newest.path));
       running_.reset();
@@ -289,13 +290,13 @@ class embedded_backend final : public repl_backend {
     if (!e.is<checkpoint_event>())
       put(id, e);
     else if (saved_.newest.trouble)
-      put(id, {e.step, checkpoint_lost_event{"the checkpoint was not saved: " + saved_.newest.trouble->to_string()}});
+      put(id, {e.step, checkpoint_lost_event{"the checkpoint was not saved: " + saved_.newest.trouble->to_string()}, e.answers});
     else
-      put(id, {e.step, checkpoint_event{saved_.newest.path}});
+      put(id, {e.step, checkpoint_event{saved_.newest.path}, e.answers});
   }
 
   void put(std::uint32_t id, const event_effect& e) {
-    if (saved_.run) saved_.run->event(e);
+    if (saved_.run && !only_answers(e)) saved_.run->event(e);
     events_.put(id, e);
   }
 

@@ -1,4 +1,6 @@
 // Commands that wait for an event of the job; command.hpp describes the protocol.
+#include <algorithm>
+
 #include "actors/repl/command.hpp"
 #include "actors/repl/text.hpp"
 #include "runtime/node/events/event_json.hpp"
@@ -10,30 +12,50 @@ using kind = repl_reply::kind;
 
 bool is_over(const repl_view& v, std::uint32_t id) {
   const auto* j = find_job(v, id);
-  return !j || j->over() || j->state == "queued";
+  return !j || j->over() || j->state == job_state::queued;
 }
 
+// A command that was sent, and how far its client has read the events of its job.
+struct followed {
+  std::uint32_t job = 0;
+  std::uint64_t from = 0, left = 0;  // number of the last event that was read; requests that remain
+  command_id id = 0;
+};
+
 // The next line of a command that is followed.
-repl_reply follow_on(const repl_following& f, std::uint32_t job, std::uint64_t from, std::uint64_t left,
-                     const repl_arguments& words, std::string text = {}) {
-  auto next =
-      std::string("_follow ") + f.name + " " + std::to_string(job) + " " + std::to_string(from) + " " + std::to_string(left);
+repl_reply follow_on(const repl_following& f, const followed& c, const repl_arguments& words, std::string text = {}) {
+  auto next = std::string("_follow ") + f.name + " " + std::to_string(c.job);
+  for (const auto n : {c.from, c.left, c.id}) next += " " + std::to_string(n);
   for (const auto& w : words) next += " " + w;
   return {kind::ok, std::move(text), std::move(next)};
 }
 
-repl_reply follow(const repl_request& r, const repl_following& f, std::uint32_t job, std::uint64_t from, std::uint64_t left) {
+// The reply to the command if the event is its outcome. The last event of the job always is.
+std::optional<repl_reply> outcome_of(const repl_request& r, const repl_following& f, command_id id, const repl_event& e,
+                                     const std::vector<repl_event>& all) {
+  const auto& answers = e.what.answers;
+  const bool last = ends_job(e.what);
+  if (!last && std::find(answers.begin(), answers.end(), id) == answers.end()) return std::nullopt;
+  if (auto reply = f.handle_event(r, e, all)) return reply;
+  std::string why = repl_named(e.job) + " ended before it executed the command";
+  if (const auto* no = e.what.as<not_told_event>()) why = no->message;
+  if (const auto* no = repl_refusal(e)) why = *no;
+  return f.give_up ? f.give_up(r, why) : r.fail(why);
+}
+
+repl_reply follow(const repl_request& r, const repl_following& f, followed c) {
+  auto& [job, from, left, id] = c;
   const auto give_up = [&](const std::string& why) { return f.give_up ? f.give_up(r, why) : r.fail(why); };
   // The view may be newer than the event log. The job counts as over only when the log has reached
   // the view: then `events`, which is read after the view, contains all events of the job.
+  if (!r.backend.events().gave(id))
+    return give_up("the daemon was restarted before it answered; `jobs` shows the state of " + repl_named(job));
   const auto view = r.backend.view();
   const bool over = is_over(view, job) && r.backend.events().last() >= view.events;
   const auto events = r.backend.events().after(from, job);
   for (const auto& e : events) {
     if (!f.from_the_start) from = e.number;
-    if (const auto* no = e.what.as<not_told_event>()) return give_up(no->message);
-    if (auto reply = f.handle_event(r, e, events)) return std::move(*reply);
-    if (ends_job(e.what)) return give_up(repl_named(job) + " ended before it executed the command");
+    if (auto reply = outcome_of(r, f, id, e, events)) return std::move(*reply);
   }
   if (over) return give_up(repl_named(job) + " is not running");
   if (--left == 0)
@@ -41,27 +63,28 @@ repl_reply follow(const repl_request& r, const repl_following& f, std::uint32_t 
   std::string notice;
   if (!r.json && f.patience - left == repl_notice)
     notice = "waiting for " + repl_named(job) + " (Ctrl-C ends the waiting, not the command)";
-  return follow_on(f, job, from, left, {r.args.begin() + repl_follow_words, r.args.end()}, std::move(notice));
+  return follow_on(f, c, {r.args.begin() + repl_follow_words, r.args.end()}, std::move(notice));
 }
 
 }  // namespace
 
 repl_reply repl_follow(const repl_request& r) {
-  std::uint32_t job = 0;
-  std::uint64_t from = 0, left = 0;
+  followed c;
   const auto* f = r.args.size() >= repl_follow_words ? find_repl_following(r.args[0]) : nullptr;
-  const bool good = f && repl_number(r.args[1], job) && repl_number(r.args[2], from) && repl_number(r.args[3], left) && left > 0;
-  if (!good) return r.usage("usage: _follow NAME JOB EVENT LEFT (for programs)");
-  return follow(r, *f, job, from, left);
+  const bool good = f && repl_number(r.args[1], c.job) && repl_number(r.args[2], c.from) && repl_number(r.args[3], c.left) &&
+                    repl_number(r.args[4], c.id) && c.left > 0;
+  if (!good) return r.usage("usage: _follow NAME JOB EVENT LEFT COMMAND (for programs)");
+  return follow(r, *f, c);
 }
 
 repl_reply repl_tell_and_follow(const repl_request& r, const expected<std::uint32_t>& job, const command& c,
                                 const repl_arguments& words) {
   if (!job) return r.fail(job.error().text);
   const auto from = r.backend.events().last();
-  if (const auto told = r.backend.tell(*job, c); !told) return r.fail(told.error().text);
+  const auto told = r.backend.tell(*job, c);
+  if (!told) return r.fail(told.error().text);
   const auto& f = *r.command->follow;
-  return follow_on(f, *job, from, f.patience, words);
+  return follow_on(f, {*job, from, f.patience, *told}, words);
 }
 
 repl_reply repl_tell_and_wait(const repl_request& r, const command& c) {

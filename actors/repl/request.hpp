@@ -67,7 +67,7 @@ std::string repl_named(std::uint32_t job);  // "job 7"
 const std::string* repl_refusal(const repl_event& e);
 
 // Lines that the terminal and other clients send, not users. `help` and completion omit them.
-repl_reply repl_follow(const repl_request& r);     // `_follow NAME JOB EVENT LEFT WORD...`
+repl_reply repl_follow(const repl_request& r);     // `_follow NAME JOB EVENT LEFT COMMAND WORD...`
 repl_reply repl_watch(const repl_request& r);      // `_watch ...`, commands_watch.cpp
 repl_reply repl_completed(const repl_request& r);  // `_complete TEXT`: the candidates for the text's last word, one per line
 

@@ -34,7 +34,7 @@ run_backend::run_backend(embedded_run& run, const prepared_job& j, std::uint32_t
     : run_(run) {
   job_.id = number;
   job_.name = j.spec.name;
-  job_.state = "running";
+  job_.state = job_state::running;
   job_.step = j.first_step;
   job_.last_step = j.last_step;
   job_.about = std::make_shared<const repl_about>(about_job(j));
@@ -46,9 +46,9 @@ void run_backend::handle_event(const event_effect& e) {
     std::lock_guard guard(lock_);
     ++events_seen_;
     note_event(job_, e);
-    if (const auto* d = e.as<done_event>()) job_.state = d->stopped() ? "stopped" : "done";
+    if (const auto* d = e.as<done_event>()) job_.state = d->stopped() ? job_state::stopped : job_state::done;
     if (const auto* bad = e.as<error_event>()) {
-      job_.state = "failed";
+      job_.state = job_state::failed;
       job_.message = bad->message;
     }
   }
@@ -68,21 +68,22 @@ repl_view run_backend::view() const {
   return v;
 }
 
-expected<void> run_backend::tell(std::uint32_t job, const command& c) {
+expected<command_id> run_backend::tell(std::uint32_t job, command c) {
   {
     std::lock_guard guard(lock_);
     if (job != job_.id || job_.over()) return unexpected(error("job " + std::to_string(job) + " is over"));
-    if (c.is<stop_command>()) job_.state = "stopping";
+    if (c.is<stop_command>()) job_.state = job_state::stopping;
   }
+  const auto id = c.id = events_.next_command();
   if (c.is<kill_command>()) {
     run_.kill("killed by a user");
   } else if (c.is<stop_command>()) {
     if (on_stop) on_stop();
     run_.stop();
   } else {
-    run_.command(c);
+    run_.command(std::move(c));
   }
-  return {};
+  return id;
 }
 
 expected<std::uint32_t> run_backend::submit(const repl_submission&) {

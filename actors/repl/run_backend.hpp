@@ -45,7 +45,7 @@ class run_backend final : public repl_backend {
 
   repl_view view() const override;
   const repl_events& events() const override { return events_; }
-  expected<void> tell(std::uint32_t job, const command& c) override;
+  expected<command_id> tell(std::uint32_t job, command c) override;
   expected<std::uint32_t> submit(const repl_submission&) override;
   expected<void> start_trace(const std::string& file) override { return run_.start_trace(file); }
   expected<trace_summary> stop_trace() override { return run_.stop_trace(); }

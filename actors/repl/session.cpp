@@ -21,7 +21,7 @@ const std::vector<std::pair<std::string, repl_reply (*)(const repl_request&)>>& 
   return entries;
 }
 
-bool waits_for_its_turn(const repl_job& j) { return j.state == "queued" || j.state == "checking" || j.state == "receiving"; }
+bool waits_for_its_turn(const repl_job& j) { return j.state <= job_state::queued; }
 
 }  // namespace
 
@@ -58,7 +58,7 @@ const repl_job* active_job(const repl_view& v) {
 std::string waiting_jobs_text(const repl_view& v) {
   std::string text;
   for (const auto& j : v.jobs)
-    if (waits_for_its_turn(j)) text += "; " + repl_named(j.id) + " is " + j.state;
+    if (waits_for_its_turn(j)) text += "; " + repl_named(j.id) + " is " + text_of(j.state);
   return text;
 }
 

@@ -18,7 +18,8 @@ using namespace repl_text;
 namespace {
 
 json_object object_of(const repl_job& j) {
-  json_object o{{"job", j.id}, {"name", j.name}, {"state", j.state}, {"step", j.step}, {"last_step", j.last_step}};
+  json_object o{{"job", j.id}, {"name", j.name}, {"state", text_of(j.state)}, {"step", j.step}, {"last_step", j.last_step}};
+  if (j.doing != job_activity::none) o["doing"] = text_of(j.doing);
   if (!j.owner.empty()) o["owner"] = j.owner;
   if (j.step > 0) {
     o["loss"] = j.loss;
@@ -82,15 +83,20 @@ std::string details(const repl_job& j) {
   return text;
 }
 
+// "paused", "running (moving)"
+std::string state_text(const repl_job& j) {
+  return std::string(text_of(j.state)) + (j.doing == job_activity::none ? "" : " (" + std::string(text_of(j.doing)) + ")");
+}
+
 const repl_job* current(const repl_view& v) {
   const repl_job* found = nullptr;
   for (const auto& j : v.jobs)
-    if (j.state != "queued" && j.state != "checking" && (!found || found->over())) found = &j;
+    if (j.state != job_state::queued && j.state != job_state::checking && (!found || found->over())) found = &j;
   return found;
 }
 
 std::string progress(const repl_job& j) {
-  auto text = "job " + number(j.id) + " (" + j.name + ") " + j.state + ", step " + number(j.step);
+  auto text = "job " + number(j.id) + " (" + j.name + ") " + state_text(j) + ", step " + number(j.step);
   if (j.last_step > 0) text += " of " + number(j.last_step);
   if (j.step > 0) text += ", loss " + number(j.loss) + ", " + number(j.examples_per_s, "%.0f") + " examples/s";
   if (j.accuracy >= 0) text += ", accuracy " + number(j.accuracy, "%.4f");

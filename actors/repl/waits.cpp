@@ -75,7 +75,7 @@ class wait_graph {
   explicit wait_graph(const repl_view& v) : v_(v) {
     const repl_about* about = nullptr;
     for (const auto& j : v.jobs)
-      if (j.about && !j.over() && j.state != "queued") about = j.about.get();
+      if (j.about && !j.over() && j.state != job_state::queued) about = j.about.get();
     std::vector<std::string> names;
     if (about)
       for (const auto& l : about->layers) names.push_back(l.name);

@@ -1,8 +1,14 @@
 #include "actors/view/events.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 namespace troupe {
+
+// Microseconds: 32 bits of them recur after 71 minutes, which no client waits for a command.
+repl_events::repl_events()
+    : log_(static_cast<std::uint32_t>(
+          std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch()).count())) {}
 
 void repl_events::put(std::uint32_t job, const event_effect& e) {
   std::lock_guard guard(lock_);

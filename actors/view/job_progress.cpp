@@ -35,10 +35,10 @@ void note_event(repl_job& j, const event_effect& e) {
                    if (v.accuracy) j.accuracy = *v.accuracy;
                  },
                  [&](const paused_event&) {
-                   j.state = "paused";
+                   j.state = job_state::paused;
                    j.examples_per_s = 0;
                  },
-                 [&](const resumed_event&) { j.state = "running"; },
+                 [&](const resumed_event&) { j.state = job_state::running; },
                  [&](const mode_event& m) {
                    j.mode_before = mode_of(j);
                    j.mode = m.mode.text();
@@ -71,7 +71,7 @@ std::optional<double> epoch_of(const repl_job& j) {
 }
 
 std::optional<double> seconds_left(const repl_job& j) {
-  if (j.state != "running" || !j.about || j.last_step <= j.step || !(j.examples_per_s > 0)) return std::nullopt;
+  if (j.state != job_state::running || !j.about || j.last_step <= j.step || !(j.examples_per_s > 0)) return std::nullopt;
   return static_cast<double>(j.last_step - j.step) * static_cast<double>(j.about->batch) / j.examples_per_s;
 }
 

@@ -19,6 +19,7 @@
 #include "actors/shell/node_host.hpp"
 #include "actors/view/events.hpp"
 #include "actors/view/gpus.hpp"
+#include "actors/view/job_state.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/node/pki/job_access.hpp"
 #include "runtime/trace/recording.hpp"
@@ -76,18 +77,19 @@ struct repl_straggler {
 struct repl_job {
   std::uint32_t id = 0;  // the number that users see
   std::string name;
-  std::string state;  // "queued", "preparing", "running", "paused", "stopping", "done", "stopped", "preempted", "failed"
+  job_state state = job_state::queued;
   std::uint64_t step = 0, last_step = 0;
   double loss = 0, accuracy = -1, examples_per_s = 0;
   std::string message;  // error, or location of the weights
   std::string weights_sha256;
   std::shared_ptr<const repl_about> about = {};  // layers and modes; null: not available on this node
-  std::string owner = {};                        // client that submitted it; empty: embedded
-  std::uint64_t skipped = 0;                     // steps skipped because their gradient was not finite
-  std::uint64_t node_failures = 0;               // failures that it survived since the coordinator's daemon started
-  std::int64_t replicas = 1;                     // number of nodes that hold each parameter block
-  std::optional<std::uint64_t> kept = {};        // step of its newest checkpoint
-  double kept_seconds = 0;                       // age of that checkpoint
+  job_activity doing = job_activity::none;
+  std::string owner = {};                  // client that submitted it; empty: embedded
+  std::uint64_t skipped = 0;               // steps skipped because their gradient was not finite
+  std::uint64_t node_failures = 0;         // failures that it survived since the coordinator's daemon started
+  std::int64_t replicas = 1;               // number of nodes that hold each parameter block
+  std::optional<std::uint64_t> kept = {};  // step of its newest checkpoint
+  double kept_seconds = 0;                 // age of that checkpoint
   // Steps repeated if the node whose failure costs most failed now; nullopt: the job is not
   // running.
   std::optional<std::uint64_t> steps_at_risk = {};
@@ -98,7 +100,7 @@ struct repl_job {
   std::optional<std::uint64_t> evaluated = {};  // step of the last evaluation
   std::optional<std::string> folder = {};       // run folder; nullopt: none
   std::vector<repl_straggler> stragglers = {};  // the newest last
-  bool over() const { return state == "done" || state == "stopped" || state == "preempted" || state == "failed"; }
+  bool over() const { return is_over(state); }
 };
 
 struct repl_role {
@@ -142,8 +144,9 @@ class repl_backend {
   virtual expected<void> check(right, const std::string& /*doing*/) const { return {}; }
   // An error if the client may not read this of the job.
   virtual expected<void> check_read(job_route, std::uint32_t /*job*/) const { return {}; }
-  // Passes a command (pause, stop, set, mode, ...) on to the job's coordinator.
-  virtual expected<void> tell(std::uint32_t job, const command& c) = 0;
+  // Passes a command (pause, stop, set, mode, ...) on to the job's coordinator. Returns the id that
+  // the command gets; one event of events() is its outcome.
+  virtual expected<command_id> tell(std::uint32_t job, command c) = 0;
   // Returns the number of the job; 0: the reply comes later.
   virtual expected<std::uint32_t> submit(const repl_submission& s) = 0;
   // Begins to write what the roles do to a trace file; `file` is a path where they run.

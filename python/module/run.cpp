@@ -139,10 +139,10 @@ class python_run {
   void handle_event(event_effect e) {
     if (record_ && !ends_job(e)) {
       if (e.is<checkpoint_event>()) e.what = last_checkpoint_;
-      record_->event(e);
+      if (!only_answers(e)) record_->event(e);
       backend_->handle_event(e);
     }
-    if (!on_event_.is_none() && !e.is<histogram_event>() && !raised_)
+    if (!only_answers(e) && !on_event_.is_none() && !e.is<histogram_event>() && !raised_)
       call([&] { on_event_(object_of(event_object(e, event_form::session))); });
   }
 

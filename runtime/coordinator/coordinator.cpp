@@ -70,7 +70,9 @@ void coordinator::on(const envelope& e, time_point now, effects& out) {
                  [&](const ready& r) { take_ready(e.h, r, out); },
                  [&](const observation& o) {
                    if (!staleness_.waits_for(e.h.src)) return drop(drop_reason::unrequested);
-                   if (staleness_.take(e.h.src, o)) out.event(completed(), staleness_event{staleness_.sums(*config_.graph)});
+                   if (staleness_.take(e.h.src, o)) {
+                     out.event(completed(), staleness_event{staleness_.sums(*config_.graph)}, open_commands::take(open_.staleness));
+                   }
                  },
                  [&](const step_time& t) { take_step_time(e.h, t, out); },
                  [&](const nonfinite_report& f) { take_nonfinite_report(e.h, f, out); },
@@ -102,6 +104,7 @@ void coordinator::begin(effects& out) {
   if (config_.before) {
     for (auto& n : std::exchange(config_.before->notes, {})) out.event(completed(), begins_event{std::move(n)});
     restore_blocks(out);
+    if (boundary_.paused()) out.event(completed(), paused_event{});  // the host may not know it: it may have been restarted
   }
   if (config_.histograms_every > 0) send_to_masters(to(no_role), want_histograms{config_.histograms_every, false}, out);
   for (auto s : config_.plan->shards) out.send({to(s), start{}});
@@ -281,7 +284,7 @@ void coordinator::advance(effects& out) {
       case boundary::todo::observe: begin_observe(out); break;
       case boundary::todo::collect: begin_collect(out); break;
       case boundary::todo::adopt: begin_switch(out); break;
-      case boundary::todo::say_paused: out.event(completed(), paused_event{}); break;
+      case boundary::todo::say_paused: out.event(completed(), paused_event{}, open_commands::take(open_.pause)); break;
       case boundary::todo::leave:
         if (boundary_.due(completed())) evaluation_.skip_to(completed());
         if (boundary_.end(standing()) <= completed()) return;

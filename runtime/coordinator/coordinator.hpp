@@ -159,14 +159,18 @@ class coordinator final : public role {
 
   // --- coordinator_messages.cpp: commands of users and the host, and restarted roles
   void take_command(const command& c, effects& out);
-  void refuse(std::string why, effects& out) const;
+  void take_pause_command(command_id id, effects& out);
+  void take_resume_command(command_id id, effects& out);
+  void take_eval_command(command_id id, effects& out);
+  void refuse(std::string why, effects& out, std::vector<command_id> answers = {}) const;
+  void find_unchanged(command_id id, effects& out) const;
   void take_handover_command(const handover_command& c, effects& out);
   void refuse_handover(std::string why, effects& out) const;
-  void take_mode_command(const mode_choice& m, effects& out);
+  void take_mode_command(const mode_choice& m, command_id id, effects& out);
   void take_surviving_state_command(const surviving_state_command& c, effects& out);
   bool lives(std::uint32_t worker) const;
-  void take_setting(const set_command& s, effects& out);
-  void take_option(const set_option_command& s, effects& out);
+  void take_setting(const set_command& s, command_id id, effects& out);
+  void take_option(const set_option_command& s, command_id id, effects& out);
   void send_setting(const set_value& s, effects& out) const;
   std::uint64_t hold() const { return std::max(ledger_.max_granted(), completed()); }
   void take_ready(const header& h, const ready& r, effects& out);
@@ -183,7 +187,7 @@ class coordinator final : public role {
   void take_evaluated(const header& h, const layer_weights& w, effects& out);
   void evaluated_checked(effects& out);
   void forget_evaluated();
-  void take_histograms_command(effects& out);
+  void request_next_histograms(effects& out);
   void request_histograms(std::uint64_t step, bool now, effects& out);
   void request_due_histograms(effects& out);
   void repeat_histograms_request(effects& out);
@@ -260,6 +264,15 @@ class coordinator final : public role {
   std::optional<what_is_left> left_;    // set after node failures: recovery only, no training
   std::optional<block_cutter> cutter_;  // of a job that continues from another plan
   std::vector<set_value> settings_;
+  // Commands without an outcome yet, by the action that is their outcome.
+  struct open_commands {
+    std::vector<command_id> pause, checkpoint, evaluation, mode, staleness, histograms;
+    std::vector<command_id> collecting, evaluating;  // of the checkpoint and the round in progress
+    static void add(std::vector<command_id>& list, command_id id) {
+      if (id != 0) list.push_back(id);
+    }
+    static std::vector<command_id> take(std::vector<command_id>& list) { return std::exchange(list, {}); }
+  } open_;
 };
 
 }  // namespace troupe

@@ -1,6 +1,7 @@
 // The actions that `boundary` requests (evaluate, flush, switch the mode, collect, hand over, end),
 // as messages and events.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "runtime/base/invariant.hpp"
@@ -22,6 +23,7 @@ void coordinator::begin_round(effects& out) {
   const bool by_tester = !boundary_.lockstep() || evaluates_average();
   const bool at_rest = written_ || boundary_.at_rest(completed());
   const auto stages = reporting_stages(*config_.graph, *config_.plan, false, by_tester);
+  if (!of_weights_) std::ranges::move(open_commands::take(open_.evaluation), std::back_inserter(open_.evaluating));
   evaluation_.begin(of_weights_ ? evaluation_.past().evaluated : progress(), at_rest ? std::optional(completed()) : std::nullopt,
                     by_tester, {config_.eval_packets, stages}, of_weights_.has_value());
   send_round(out);
@@ -77,7 +79,8 @@ void coordinator::round_complete(const report_sheet& reports, effects& out) {
   auto v = verdict_of(*config_.graph, reports.means(*config_.graph));
   if (first_of_both(v, out)) return;
   evaluation_.record_result(v.accuracy);
-  out.event(evaluation_.past().evaluated, eval_event{v.accuracy, std::move(v.others), v.loss});
+  out.event(evaluation_.past().evaluated, eval_event{v.accuracy, std::move(v.others), v.loss},
+            open_commands::take(open_.evaluating));
   if (boundary_.lockstep()) time_.last_step = time_.now;
   rate_round(v, out);
   if (after_evaluation(config_.finish, known(completed(), v.loss, evaluation_.past().accuracy))) boundary_.want_end();
@@ -88,7 +91,7 @@ void coordinator::round_complete(const report_sheet& reports, effects& out) {
 void coordinator::lower_rate(const verdict& v, effects& out) {
   if (!config_.plateau || !config_.plateau->after_evaluation(v.loss, v.accuracy.value_or(-1)) || boundary_.finishing()) return;
   const auto lr = base_lr_of(ledger_.max_granted()), lowered = config_.plateau->lowered(lr);
-  if (lowered < lr) take_setting({"train.dynamics.lr", lowered}, out);
+  if (lowered < lr) take_setting({"train.dynamics.lr", lowered}, 0, out);
 }
 
 // --- flushing and switching
@@ -114,7 +117,7 @@ void coordinator::send_adopt(role_id r, effects& out) const {
 }
 
 void coordinator::switched(effects& out) {
-  out.event(completed(), mode_event{boundary_.mode().choice()});
+  out.event(completed(), mode_event{boundary_.mode().choice()}, open_commands::take(open_.mode));
   time_.last_step = time_.now;
   evaluation_.skip_to(completed());
   repeat_histograms_request(out);
@@ -133,6 +136,7 @@ void coordinator::begin_collect(effects& out) {
   // Carried state: only if the job continues from this collection.
   const bool best = boundary_.why() == boundary::purpose::best;
   const bool with_rule = !best || config_.average.evaluated;
+  if (boundary_.why() == boundary::purpose::checkpoint) open_.collecting = open_commands::take(open_.checkpoint);
   collector_.begin(!best && (boundary_.why() != boundary::purpose::last || boundary_.stopped()), with_rule);
   const collect question{collector_.request(), with_rule};
   for (auto s : collector_.asked_stages()) out.send({to(s), question});
@@ -175,7 +179,8 @@ void coordinator::collected(effects& out) {
   if (why == boundary::purpose::handover) return hand_over(std::move(c), out);
   if (why == boundary::purpose::checkpoint || boundary_.stopped()) {
     out.store({kept::checkpoint, completed(), c.all(), std::make_shared<handover>(handover_now(c))});
-    out.event(completed(), checkpoint_event{});
+    if (why != boundary::purpose::checkpoint) open_.collecting = open_commands::take(open_.checkpoint);
+    out.event(completed(), checkpoint_event{}, open_commands::take(open_.collecting));
   }
   time_.last_step = time_.last_checkpoint = time_.now;
   if (why != boundary::purpose::last) return;
@@ -212,7 +217,10 @@ handover coordinator::handover_now(const collection& c) const {
 void coordinator::hand_over(collection c, effects& out) {
   auto h = std::make_shared<handover>(handover_now(c));
   if (config_.before) h->notified = config_.before->notified;  // an earlier plan may have reported later steps
-  if (!histograms_.requested().empty()) refuse("histograms: the job was moved first; request them again", out);
+  if (!histograms_.requested().empty())
+    refuse("histograms: the job was moved first; request them again", out, open_commands::take(open_.histograms));
+  // The next plan begins paused, at this step.
+  if (!open_.pause.empty()) out.event(completed(), paused_event{}, open_commands::take(open_.pause));
   out.store({kept::handover, completed(), c.all(), std::move(h)});
   ended_ = true;
 }
@@ -235,7 +243,7 @@ bool coordinator::answers_quiesced(const envelope& e, effects& out) {
   else if (left_->step && f && f->token == collector_.request())
     surviving_state_collected(out);
   else if (setting)
-    take_setting(*setting, out);
+    take_setting(*setting, c->id, out);
   else if (!question)
     drop(drop_reason::quiesced);
   return true;
@@ -305,7 +313,8 @@ void coordinator::send_restored(std::vector<restored_block> list, effects& out) 
 void coordinator::end(effects& out) {
   ended_ = true;
   if (const auto& mode = boundary_.wanted_mode())
-    refuse("the job ended at step " + std::to_string(completed()) + ", before the switch to mode '" + mode->name + "'", out);
+    refuse("the job ended at step " + std::to_string(completed()) + ", before the switch to mode '" + mode->name + "'", out,
+           open_commands::take(open_.mode));
   done_event e;
   if (boundary_.stopped()) e.how = how_ended::stopped;
   e.steps = completed();

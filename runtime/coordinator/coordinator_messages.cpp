@@ -15,40 +15,74 @@ constexpr std::uint64_t max_ahead = 1024;  // a worker may join at most this man
 
 void coordinator::take_command(const command& c, effects& out) {
   std::visit(overloaded{
-                 [&](const pause_command&) { boundary_.want_pause(hold()); },
+                 [&](const pause_command&) { take_pause_command(c.id, out); },
                  [&](const stop_command&) { boundary_.want_stop(hold()); },
-                 [&](const checkpoint_command&) { boundary_.want_checkpoint(hold()); },
-                 [&](const eval_command&) { boundary_.want_evaluation(hold()); },
-                 [&](const staleness_command&) { begin_observe(out); },
-                 [&](const histograms_command&) { take_histograms_command(out); },
-                 [&](const mode_command& m) { take_mode_command(m.mode, out); },
-                 [&](const set_option_command& s) { take_option(s, out); },
-                 [&](const set_command& s) { take_setting(s, out); },
-                 [&](const handover_command& h) { take_handover_command(h, out); },
-                 [&](const resume_command&) {
-                   if (boundary_.resume()) out.event(completed(), resumed_event{});
-                   time_.last_step = time_.now;
+                 [&](const checkpoint_command&) {
+                   open_commands::add(open_.checkpoint, c.id);
+                   boundary_.want_checkpoint(hold());
                  },
-                 [&](const auto& other) { refuse(std::string("unknown command '") + other.name + "'", out); },
+                 [&](const eval_command&) { take_eval_command(c.id, out); },
+                 [&](const staleness_command&) {
+                   open_commands::add(open_.staleness, c.id);
+                   begin_observe(out);
+                 },
+                 [&](const histograms_command&) {
+                   open_commands::add(open_.histograms, c.id);
+                   request_next_histograms(out);
+                 },
+                 [&](const mode_command& m) { take_mode_command(m.mode, c.id, out); },
+                 [&](const set_option_command& s) { take_option(s, c.id, out); },
+                 [&](const set_command& s) { take_setting(s, c.id, out); },
+                 [&](const handover_command& h) { take_handover_command(h, out); },
+                 [&](const resume_command&) { take_resume_command(c.id, out); },
+                 [&](const auto& other) { refuse(std::string("unknown command '") + other.name + "'", out, answers_to(c.id)); },
              },
              c.what);
 }
 
-void coordinator::refuse(std::string why, effects& out) const { out.event(completed(), refused_event{std::move(why)}); }
+void coordinator::take_pause_command(command_id id, effects& out) {
+  if (boundary_.paused()) return find_unchanged(id, out);
+  open_commands::add(open_.pause, id);
+  boundary_.want_pause(hold());
+}
+
+// Withdraws a pause that the job has not reached.
+void coordinator::take_resume_command(command_id id, effects& out) {
+  time_.last_step = time_.now;
+  if (boundary_.resume()) return out.event(completed(), resumed_event{}, answers_to(id));
+  if (auto withdrawn = open_commands::take(open_.pause); !withdrawn.empty())
+    refuse("the job was resumed before it had paused", out, std::move(withdrawn));
+  find_unchanged(id, out);
+}
+
+void coordinator::take_eval_command(command_id id, effects& out) {
+  if (!boundary_.can_evaluate()) return refuse("the job has no test data, or no tester to evaluate on it", out, answers_to(id));
+  open_commands::add(open_.evaluation, id);
+  boundary_.want_evaluation(hold());
+}
+
+void coordinator::refuse(std::string why, effects& out, std::vector<command_id> answers) const {
+  out.event(completed(), refused_event{std::move(why)}, std::move(answers));
+}
+
+// The job is already as the command wants it.
+void coordinator::find_unchanged(command_id id, effects& out) const {
+  if (id != 0) out.event(completed(), unchanged_event{}, {id});
+}
 
 // The present mode with another value of an option.
-void coordinator::take_option(const set_option_command& s, effects& out) {
+void coordinator::take_option(const set_option_command& s, command_id id, effects& out) {
   mode_choice m{boundary_.mode().name, boundary_.mode().options};
   std::erase_if(m.options, [&](const auto& o) { return o.first == s.option; });
   m.options.emplace_back(s.option, s.value);
-  take_mode_command(m, out);
+  take_mode_command(m, id, out);
 }
 
-void coordinator::take_setting(const set_command& s, effects& out) {
+void coordinator::take_setting(const set_command& s, command_id id, effects& out) {
   const auto from = ledger_.max_granted();
   settings_.push_back({s.key, s.value, from});
   send_setting(settings_.back(), out);
-  out.event(from, set_event{{s.key, s.value}});
+  out.event(from, set_event{{s.key, s.value}}, answers_to(id));
 }
 
 void coordinator::send_setting(const set_value& s, effects& out) const {
@@ -92,18 +126,21 @@ void coordinator::refuse_handover(std::string why, effects& out) const {
   out.event(completed(), handover_refused_event{std::move(why)});
 }
 
-void coordinator::take_mode_command(const mode_choice& m, effects& out) {
-  if (!config_.find_mode) return refuse("this job's mode is fixed", out);
-  if (boundary_.handing_over()) return refuse("layers are being moved", out);
+void coordinator::take_mode_command(const mode_choice& m, command_id id, effects& out) {
+  if (!config_.find_mode) return refuse("this job's mode is fixed", out, answers_to(id));
+  if (boundary_.handing_over()) return refuse("layers are being moved", out, answers_to(id));
   if (boundary_.changing())
-    return refuse("a switch to mode '" + boundary_.wanted_mode().value_or(boundary_.mode()).name + "' is under way", out);
+    return refuse("a switch to mode '" + boundary_.wanted_mode().value_or(boundary_.mode()).name + "' is under way", out,
+                  answers_to(id));
   if (config_.plan->through_reducers())
-    return refuse("with reducer = \"" + config_.reducer + "\" the mode is fixed: no other mode supports it", out);
-  if (config_.plan->server_groups > 1) return refuse("with several server groups the mode is fixed", out);
+    return refuse("with reducer = \"" + config_.reducer + "\" the mode is fixed: no other mode supports it", out, answers_to(id));
+  if (config_.plan->server_groups > 1) return refuse("with several server groups the mode is fixed", out, answers_to(id));
   auto found = config_.find_mode(m.name, m.options);
-  if (!found) return refuse(found.error().text, out);
+  if (!found) return refuse(found.error().text, out, answers_to(id));
   if (found->work_unit > 0 || dealer_.deals())
-    return refuse("a job cannot switch to or from sandblaster: its work units are dealt from the first step on", out);
+    return refuse("a job cannot switch to or from sandblaster: its work units are dealt from the first step on", out,
+                  answers_to(id));
+  open_commands::add(open_.mode, id);
   boundary_.want_mode(*std::move(found), hold());
 }
 

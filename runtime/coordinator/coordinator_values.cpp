@@ -67,7 +67,8 @@ void coordinator::forget_evaluated() {
 
 // --- histograms
 
-void coordinator::take_histograms_command(effects& out) {
+// Of the state of a paused job, otherwise of the next update that all shards make.
+void coordinator::request_next_histograms(effects& out) {
   if (boundary_.paused()) return request_histograms(completed(), true, out);
   if (!boundary_.lockstep()) return request_histograms(progress(), false, out);
   // No shard has the version behind the granted steps, so all count the same update.
@@ -102,13 +103,15 @@ void coordinator::send_to_masters(header h, const want_histograms& w, effects& o
 void coordinator::repeat_histograms_request(effects& out) {
   const bool asked = !histograms_.requested().empty();
   histograms_.forget_requests();
-  if (asked) take_histograms_command(out);
+  if (asked) request_next_histograms(out);
 }
 
 void coordinator::take_histogram(const header& h, const histogram& got, effects& out) {
   if (const auto why = histograms_.take(h, got, boundary_.lockstep())) return drop(*why);
-  for (auto& e : histograms_.complete())
-    if (!config_.before || e.step > config_.before->notified) out.event(std::move(e));
+  auto events = histograms_.complete();
+  if (!events.empty() && histograms_.requested().empty()) events.back().answers = open_commands::take(open_.histograms);
+  for (auto& e : events)
+    if (!config_.before || e.step > config_.before->notified || !e.answers.empty()) out.event(std::move(e));
 }
 
 }  // namespace troupe

@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/messages/ids.hpp"
 #include "runtime/messages/mode_choice.hpp"
 
 namespace troupe {
@@ -122,6 +123,7 @@ struct command {
                set_command, set_option_command, mode_command, handover_command, surviving_state_command, kill_command, move_command,
                drain_command, add_node_command, balance_command, lose_command>
       what = {};
+  command_id id = 0;  // not part of the wire format: only the daemon that gave it knows it
 
   template <class T>
   bool is() const {

@@ -194,6 +194,8 @@ const event_name& name_of(const event_effect& e) {
 
 bool ends_job(const event_effect& e) { return e.is<done_event>() || e.is<preempted_event>() || e.is<error_event>(); }
 
+bool only_answers(const event_effect& e) { return e.is<not_told_event>() || e.is<unchanged_event>(); }
+
 std::string message_of(const event_effect& e) { return flatten(e).message; }
 
 flat_event flatten(const event_effect& e) {

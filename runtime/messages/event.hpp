@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "runtime/base/result.hpp"
 #include "runtime/messages/event_kinds.hpp"
+#include "runtime/messages/ids.hpp"
 
 namespace troupe {
 
@@ -16,6 +18,9 @@ namespace troupe {
 struct event_effect {
   std::uint64_t step = 0;  // number of complete steps when it happened, unless its kind says otherwise
   job_event_kind what = {};
+  // The commands of which this event is the outcome. Known only within the daemon, or the process,
+  // that runs the coordinator role: neither the flat form nor JSON has them.
+  std::vector<command_id> answers = {};
 
   template <class T>
   bool is() const {
@@ -31,9 +36,17 @@ struct event_effect {
   }
 };
 
+// event_effect::answers with this command; none if the host gave the command.
+inline std::vector<command_id> answers_to(command_id id) {
+  return id == 0 ? std::vector<command_id>() : std::vector<command_id>{id};
+}
+
 const event_name& name_of(const event_effect& e);
 // Done, preempted or failed: the last event of its job.
 bool ends_job(const event_effect& e);
+// Returns true if only the clients that sent the commands get the event, not the followers of the
+// job.
+bool only_answers(const event_effect& e);
 // The text of the event; empty if its kind has none.
 std::string message_of(const event_effect& e);
 

@@ -372,10 +372,17 @@ struct not_told_event {
   static void fields(auto& self, auto& f) { f.message(self.message, "the reason"); }
 };
 
+// Likewise: the job is already as a user's command wants it, e.g. `pause` of a paused job.
+struct unchanged_event {
+  static constexpr event_name kind{"unchanged", "A command found the job as it wants it."};
+  static void fields(auto&, auto&) {}
+};
+
 using job_event_kind =
     std::variant<step_event, eval_event, staleness_event, histogram_event, checkpoint_event, best_event, begins_event,
                  run_resumed_event, paused_event, resumed_event, set_event, mode_event, refused_event, handover_refused_event,
                  balance_event, moved_event, recovered_event, warning_event, alert_event, step_skipped_event, checkpoint_lost_event,
-                 slow_task_event, straggler_event, fault_injected_event, done_event, preempted_event, error_event, not_told_event>;
+                 slow_task_event, straggler_event, fault_injected_event, done_event, preempted_event, error_event, not_told_event,
+                 unchanged_event>;
 
 }  // namespace troupe

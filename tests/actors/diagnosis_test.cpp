@@ -78,7 +78,7 @@ class watched_job {
     v.nodes[0].state = "up";
     repl_job j;
     j.id = 1;
-    j.state = "running";
+    j.state = job_state::running;
     j.about = std::make_shared<const repl_about>(about_job(*job_));
     v.jobs = {j};
     for (std::size_t i = 0; i < states_.size(); ++i) {

@@ -247,7 +247,7 @@ metrics_facts facts_of_a_cluster() {
   repl_job j;
   j.id = 1;
   j.name = "lenet";
-  j.state = "running";
+  j.state = job_state::running;
   j.step = 30;
   j.loss = 0.5;
   j.accuracy = 0.9;
@@ -351,7 +351,7 @@ TEST(metrics_page, shows_few_jobs_the_running_ones_first) {
   for (std::uint32_t id = 2; id <= 200; ++id) {
     auto j = f.view.jobs.front();
     j.id = id;
-    j.state = id == 150 ? "queued" : "done";
+    j.state = id == 150 ? job_state::queued : job_state::done;
     f.view.jobs.push_back(j);
   }
   metrics_page page;

@@ -98,7 +98,7 @@ repl_view random_view(std::mt19937_64& g) {
   for (auto& j : v.jobs) {
     j.step = below(5);
     j.loss = below(4) ? static_cast<double>(below(100)) / 7 : std::nan("");
-    j.state = below(2) ? "running" : "paused";
+    j.state = below(2) ? job_state::running : job_state::paused;
     if (below(2)) j.about = nullptr;
     if (below(2)) j.settings = {{"train.dynamics.lr", static_cast<double>(below(3)), {}, below(9)}};
   }

@@ -105,7 +105,7 @@ TEST_F(repl_embedded, shows_rate_0_when_the_job_is_paused) {
   };
   EXPECT_TRUE(becomes([](const repl_job& j) { return j.examples_per_s > 0; }));
   EXPECT_EQ(session_.run("pause").how, repl_reply::kind::ok);
-  EXPECT_TRUE(becomes([](const repl_job& j) { return j.state == "paused" && j.examples_per_s == 0; }));
+  EXPECT_TRUE(becomes([](const repl_job& j) { return j.state == job_state::paused && j.examples_per_s == 0; }));
 }
 
 TEST_F(repl_embedded, shows_layers_and_completes_modes_of_the_job) {
@@ -188,11 +188,12 @@ TEST_F(repl_embedded, kill_ends_running_paused_and_queued_jobs_without_a_checkpo
   EXPECT_NE(whole("kill 1").text.find("job 1 killed at step "), std::string::npos);
   EXPECT_TRUE(said("job 1 failed: killed by a user"));
   const auto deadline = std::chrono::steady_clock::now() + 30s;
-  while (backend_->view().jobs.at(2).state != "running" && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  while (backend_->view().jobs.at(2).state != job_state::running && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::yield();
   EXPECT_NE(whole("pause 3").text.find("job 3 paused at step "), std::string::npos);
   EXPECT_EQ(whole("kill 3").how, repl_reply::kind::ok);
   EXPECT_TRUE(said("job 3 failed: killed by a user"));
-  EXPECT_EQ(backend_->view().jobs.at(1).state, "stopped");
+  EXPECT_EQ(backend_->view().jobs.at(1).state, job_state::stopped);
   for (const char* name : {"killed", "waiting", "third"})
     EXPECT_FALSE(std::filesystem::exists(std::string(name) + ".checkpoint.safetensors")) << name;
   EXPECT_EQ(whole("kill 1").how, repl_reply::kind::failed);

@@ -31,8 +31,8 @@ struct fake_backend final : repl_backend {
     v.node = v.coordinator = "n1";
     v.up_seconds = 3;
     v.nodes = {{"n1", "127.0.0.1:1", "127.0.0.1:2", "up", 1, 10, 20, 3}, {"n2", "127.0.0.1:3", "", "absent", 0, 0, 0, 0}};
-    repl_job over{1, "old", "done", 10, 10, 0.5, 0.75, 100, "", "abc"};
-    repl_job runs{2, "new", "running", 4, 100, 1.5, -1, 200, "", ""};
+    repl_job over{1, "old", job_state::done, 10, 10, 0.5, 0.75, 100, "", "abc"};
+    repl_job runs{2, "new", job_state::running, 4, 100, 1.5, -1, 200, "", ""};
     v.jobs = {over, runs};
     repl_role r;
     r.node = "n1";
@@ -62,10 +62,16 @@ struct fake_backend final : repl_backend {
   }
   repl_view view() const override { return v; }
   const repl_events& events() const override { return said; }
-  expected<void> tell(std::uint32_t job, const command& c) override {
+  expected<command_id> tell(std::uint32_t job, command c) override {
     announced.emplace_back(job, c);
+    c.id = said.next_command();
     on_command(c);
-    return answer();
+    return answer().transform([&] { return c.id; });
+  }
+  // The event is the outcome of the command.
+  void answers(const command& c, event_effect e) {
+    e.answers = {c.id};
+    said.put(2, e);
   }
   expected<void> check_read(job_route by, std::uint32_t job) const override {
     if (by != unreadable) return {};

@@ -29,7 +29,11 @@ class repl_layer_test : public testing::Test {
           h.sum = 5;
           h.sum_squares = 25;
           h.buckets = {{static_cast<std::uint16_t>(bucket_of(-0.99)), 30}, {static_cast<std::uint16_t>(bucket_of(0.5)), 68}};
-          backend_.said.put(2, {40, histogram_event{gradient != 0, name, h}});
+          const event_effect e{40, histogram_event{gradient != 0, name, h}};
+          if (std::string(name) == "ip.weight" && gradient != 0)
+            backend_.answers(c, e);
+          else
+            backend_.said.put(2, e);
         }
     };
   }
@@ -66,7 +70,7 @@ TEST_F(repl_layer_test, shows_the_layer_alone_when_no_histogram_arrives) {
   EXPECT_EQ(r.how, kind::ok);
   EXPECT_NE(r.text.find("conv1: convolution of data"), std::string::npos) << r.text;
   EXPECT_NE(r.text.find("no histograms: job 2 has not executed"), std::string::npos) << r.text;
-  backend_.on_command = [this](const command&) { backend_.said.put(2, {9, refused_event{"layers are being moved"}}); };
+  backend_.on_command = [this](const command& c) { backend_.answers(c, {9, refused_event{"layers are being moved"}}); };
   EXPECT_NE(run("layer conv1", false, 5).text.find("\nlayers are being moved"), std::string::npos);
 }
 
@@ -87,12 +91,14 @@ TEST_F(repl_layer_test, shows_no_histograms_to_clients_that_may_not_read_weights
 
 TEST_F(repl_layer_test, asks_for_no_histograms_of_a_layer_without_parameters_or_a_finished_job) {
   EXPECT_NE(run("layer relu1", false, 5).text.find("no parameters"), std::string::npos);
-  backend_.v.jobs[1].state = "done";
+  backend_.v.jobs[1].state = job_state::done;
   EXPECT_NE(run("layer conv1 2", false, 5).text.find("conv1.bias"), std::string::npos);
   EXPECT_TRUE(backend_.announced.empty());
-  for (const char* bad : {"_follow layer 2 0 5", "_follow layer 2 0 5 conv1"}) {
-    backend_.said.put(2, {1, histogram_event{false, "conv1.bias"}});
+  const command c{histograms_command{}, backend_.said.next_command()};
+  for (const std::string bad : {"_follow layer 2 0 5", "_follow layer 2 0 5 conv1"}) {
+    backend_.answers(c, {1, histogram_event{false, "conv1.bias"}});
     EXPECT_NE(repl_session(backend_, false).run(bad).how, kind::ok) << bad;
+    EXPECT_NE(repl_session(backend_, false).run(bad + " " + std::to_string(c.id)).how, kind::ok) << bad;
   }
 }
 

@@ -13,7 +13,7 @@ namespace {
 // The published state of `host`; `jobs` and `events` come from the test.
 class local_backend final : public repl_backend {
  public:
-  local_backend(node_host& host, std::function<std::vector<repl_job>()> jobs, std::shared_ptr<const repl_events> events)
+  local_backend(node_host& host, std::function<std::vector<repl_job>()> jobs, std::shared_ptr<repl_events> events)
       : host_(host), jobs_(std::move(jobs)), events_(std::move(events)) {}
 
   repl_view view() const override {
@@ -26,9 +26,10 @@ class local_backend final : public repl_backend {
     return v;
   }
   const repl_events& events() const override { return *events_; }
-  expected<void> tell(std::uint32_t job, const command& c) override {
-    host_.command(job, c);
-    return {};
+  expected<command_id> tell(std::uint32_t job, command c) override {
+    const auto id = c.id = events_->next_command();
+    host_.command(job, std::move(c));
+    return id;
   }
   expected<std::uint32_t> submit(const repl_submission&) override {
     return unexpected(error("an embedded run has one job: submit to a cluster's daemon"));
@@ -37,7 +38,7 @@ class local_backend final : public repl_backend {
  private:
   node_host& host_;
   std::function<std::vector<repl_job>()> jobs_;
-  std::shared_ptr<const repl_events> events_;
+  std::shared_ptr<repl_events> events_;
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
 };
 
@@ -108,7 +109,7 @@ TEST(repl_local, shows_and_steers_a_running_embedded_job) {
   repl_job row;
   row.id = j->id;
   row.name = "small";
-  row.state = "running";
+  row.state = job_state::running;
   auto backend = std::make_unique<local_backend>(
       *host, [&] { return std::vector<repl_job>{row}; }, events);
   repl_session text(*backend, false), json(*backend, true);

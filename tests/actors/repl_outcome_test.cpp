@@ -15,12 +15,15 @@ using nlohmann::json;
 
 class repl_outcome_test : public testing::Test {
  protected:
-  // The job's reaction to the next command.
-  void reacts(std::vector<event_effect> events) {
-    backend_.on_command = [this, events](const command&) {
-      for (const auto& e : events) {
-        note_event(backend_.v.jobs[1], e);
-        backend_.said.put(2, e);
+  // The job's reaction to the next command; all events but those before it answer the command.
+  void reacts(std::vector<event_effect> events, std::size_t before = 0) {
+    backend_.on_command = [this, events, before](const command& c) {
+      for (std::size_t i = 0; i < events.size(); ++i) {
+        note_event(backend_.v.jobs[1], events[i]);
+        if (i < before)
+          backend_.said.put(2, events[i]);
+        else
+          backend_.answers(c, events[i]);
       }
     };
   }
@@ -50,11 +53,42 @@ TEST_F(repl_outcome_test, set_reports_old_value_new_value_and_step) {
   EXPECT_EQ(o["before"], 0.001) << "the value of the first command";
 }
 
-TEST_F(repl_outcome_test, set_waits_for_its_own_key_and_value) {
-  reacts({{5, set_event{{"train.dynamics.decay", 0.001}}}, {6, set_event{{"train.dynamics.lr", 0.5}}}});
-  EXPECT_FALSE(run("set train.dynamics.lr 0.001").next.empty()) << "another client has set these";
-  reacts({{6, refused_event{"not now"}}});
-  EXPECT_EQ(run("set train.dynamics.lr 0.001").how, kind::failed);
+TEST_F(repl_outcome_test, an_outcome_of_another_client_is_not_taken) {
+  reacts({{5, set_event{{"train.dynamics.lr", 0.001}}}, {6, refused_event{"not now"}}}, 2);
+  EXPECT_FALSE(run("set train.dynamics.lr 0.001").next.empty()) << "another client has set the same";
+  reacts({{6, refused_event{"not now"}}, {7, moved_event{1, "moved conv1 to n2"}}}, 1);
+  EXPECT_EQ(run("move conv1 n2").text, "moved conv1 to n2 at step 7 in 1 ms") << "the refusal is of another client";
+  for (const char* line : {"pause", "resume", "checkpoint", "eval", "mode bsp", "drain n2", "staleness"}) {
+    reacts({{6, paused_event{}},
+            {6, resumed_event{}},
+            {6, checkpoint_event{}},
+            {6, eval_event{}},
+            {6, mode_event{}},
+            {6, moved_event{}},
+            {6, staleness_event{}},
+            {6, unchanged_event{}},
+            {6, not_told_event{"no"}},
+            {6, refused_event{"no"}}},
+           10);
+    EXPECT_FALSE(run(line).next.empty()) << line;
+    reacts({{6, refused_event{"not now"}}});
+    const auto r = run(line);
+    EXPECT_EQ(r.how, kind::failed) << line;
+    EXPECT_EQ(r.text, "not now") << line;
+  }
+}
+
+TEST_F(repl_outcome_test, a_command_fails_when_the_job_ends_before_it) {
+  for (const char* line : {"pause", "resume", "checkpoint", "eval", "mode bsp", "drain n2", "set train.dynamics.lr 1"}) {
+    reacts({{6, done_event{}}}, 1);
+    EXPECT_EQ(run(line).text, "job 2 ended before it executed the command") << line;
+  }
+}
+
+TEST_F(repl_outcome_test, a_command_fails_when_the_daemon_was_restarted) {
+  const auto r = run("_follow pause 2 0 5 77");
+  EXPECT_EQ(r.how, kind::failed);
+  EXPECT_NE(r.text.find("the daemon was restarted"), std::string::npos) << r.text;
 }
 
 TEST_F(repl_outcome_test, mode_reports_the_mode_before) {
@@ -69,16 +103,16 @@ TEST_F(repl_outcome_test, mode_reports_the_mode_before) {
 TEST_F(repl_outcome_test, pause_and_resume_report_the_step) {
   reacts({{7, paused_event{}}});
   EXPECT_EQ(text("pause"), "job 2 paused at step 7");
+  reacts({{7, unchanged_event{}}});
   EXPECT_EQ(text("pause"), "job 2 is paused already, at step 7");
+  EXPECT_EQ(object("pause")["state"], "paused");
   reacts({{7, resumed_event{}}});
   const auto o = object("resume");
   EXPECT_EQ(o["event"], "resumed");
   EXPECT_EQ(o["step"], 7);
   EXPECT_EQ(o["job"], 2);
-  reacts({});
-  const auto n = backend_.announced.size();
+  reacts({{7, unchanged_event{}}});
   EXPECT_EQ(text("resume"), "job 2 is not paused, at step 7");
-  EXPECT_EQ(backend_.announced.size(), n + 1) << "it withdraws a pause that the job has not reached";
 }
 
 TEST_F(repl_outcome_test, eval_reports_accuracy_loss_and_step) {
@@ -96,8 +130,13 @@ TEST_F(repl_outcome_test, eval_reports_accuracy_loss_and_step) {
 TEST_F(repl_outcome_test, checkpoint_and_stop_report_step_and_file) {
   reacts({{50, checkpoint_event{"/runs/7/c.safetensors"}}});
   EXPECT_EQ(text("checkpoint"), "checkpoint of step 50 in /runs/7/c.safetensors");
-  reacts({{60, checkpoint_event{"/runs/7/d.safetensors"}}, {60, done_event{.how = how_ended::stopped}}});
+  reacts({{60, checkpoint_event{"/runs/7/d.safetensors"}}, {60, done_event{.how = how_ended::stopped}}}, 1);
   EXPECT_EQ(text("stop"), "job 2 stopped at step 60, checkpoint in /runs/7/d.safetensors");
+  reacts({{59, checkpoint_lost_event{"left out"}},
+          {60, checkpoint_event{"/runs/7/d.safetensors"}},
+          {60, done_event{.how = how_ended::stopped}}},
+         2);
+  EXPECT_EQ(run("stop").how, kind::ok) << "the last checkpoint was saved";
   const auto o = object("stop 2");
   EXPECT_EQ(o["state"], "stopped");
   EXPECT_EQ(o["step"], 60);
@@ -108,7 +147,7 @@ TEST_F(repl_outcome_test, kill_reports_the_step_and_that_nothing_was_saved) {
   reacts({{61, error_event{"killed by client"}}});
   EXPECT_EQ(text("kill"), "job 2 killed at step 61, without a checkpoint");
   EXPECT_EQ(object("kill")["event"], "error");
-  backend_.v.jobs[1].state = "queued";
+  backend_.v.jobs[1].state = job_state::queued;
   EXPECT_EQ(text("kill 2"), "job 2 removed from the queue, it had not started");
   EXPECT_EQ(object("stop 2")["was"], "queued");
 }

@@ -174,10 +174,10 @@ TEST_F(repl_commands_test, set_checks_key_and_value) {
 }
 
 TEST_F(repl_commands_test, mode_waits_for_its_event_and_prints_it) {
-  backend_.on_command = [this](const command&) {
+  backend_.on_command = [this](const command& c) {
     backend_.said.put(1, {8, mode_event{mode_choice::of("easgd")}});  // of another job, ignored
     backend_.said.put(2, {8, step_event{.loss = 1}});
-    backend_.said.put(2, {9, mode_event{mode_choice::of("ssp staleness=3")}});
+    backend_.answers(c, {9, mode_event{mode_choice::of("ssp staleness=3")}});
   };
   const auto r = whole("mode ssp staleness=3");
   EXPECT_EQ(r.how, kind::ok) << r.text;
@@ -193,7 +193,7 @@ TEST_F(repl_commands_test, mode_waits_for_its_event_and_prints_it) {
 }
 
 TEST_F(repl_commands_test, mode_fails_with_the_reason_when_the_switch_is_refused) {
-  backend_.on_command = [this](const command&) { backend_.said.put(2, {9, refused_event{"unknown mode 'sps'"}}); };
+  backend_.on_command = [this](const command& c) { backend_.answers(c, {9, refused_event{"unknown mode 'sps'"}}); };
   const auto r = whole("mode sps");
   EXPECT_EQ(r.how, kind::failed);
   EXPECT_EQ(r.text, "unknown mode 'sps'");
@@ -210,13 +210,13 @@ TEST_F(repl_commands_test, mode_fails_when_its_event_does_not_arrive) {
   r = whole("mode ssp", false, 5000);
   EXPECT_EQ(r.how, kind::failed);
   EXPECT_NE(r.text.find("has not executed the command yet"), std::string::npos) << r.text;
-  backend_.v.jobs[1].state = "failed";
+  backend_.v.jobs[1].state = job_state::failed;
   EXPECT_NE(whole("mode ssp 2").text.find("is not running"), std::string::npos);
 }
 
 TEST_F(repl_commands_test, stop_waits_for_an_event_that_the_view_has_before_the_event_log) {
   backend_.on_command = [this](const command&) {
-    backend_.v.jobs[1].state = "stopped";
+    backend_.v.jobs[1].state = job_state::stopped;
     backend_.v.events = 1;
   };
   const auto r = whole("stop", false, 5);
@@ -227,7 +227,7 @@ TEST_F(repl_commands_test, stop_waits_for_an_event_that_the_view_has_before_the_
 }
 
 TEST_F(repl_commands_test, set_changes_an_option_of_the_mode) {
-  backend_.on_command = [this](const command&) { backend_.said.put(2, {9, mode_event{mode_choice::of("ssp staleness=inf")}}); };
+  backend_.on_command = [this](const command& c) { backend_.answers(c, {9, mode_event{mode_choice::of("ssp staleness=inf")}}); };
   EXPECT_EQ(whole("set train.sync.staleness inf").text, "mode: ssp staleness=inf from step 9 on");
   const auto* c = backend_.announced.back().second.as<set_option_command>();
   ASSERT_TRUE(c);
@@ -238,8 +238,8 @@ TEST_F(repl_commands_test, set_changes_an_option_of_the_mode) {
 }
 
 TEST_F(repl_commands_test, staleness_has_table_and_json_output) {
-  backend_.on_command = [this](const command&) {
-    backend_.said.put(2, {9, staleness_event{{{"conv1.weight", {{0, 30}, {1, 10}, {12, 10}}}, {"odd name", {{2, 5}}}}}});
+  backend_.on_command = [this](const command& c) {
+    backend_.answers(c, {9, staleness_event{{{"conv1.weight", {{0, 30}, {1, 10}, {12, 10}}}, {"odd name", {{2, 5}}}}}});
   };
   const auto t = whole("staleness").text;
   EXPECT_NE(t.find("conv1.weight  50     2.60  12      30  10"), std::string::npos) << t;

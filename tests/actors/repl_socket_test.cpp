@@ -147,7 +147,7 @@ TEST_F(repl_socket_test, survives_hostile_clients) {
   const run_socket socket(file(), backend_);
   std::mt19937 random(7);
   const auto sound = to_line(run_request{"status", false}) + to_line(run_request{"watch loss", true}) +
-                     to_line(run_request{"_follow pause 2 0 3", false});
+                     to_line(run_request{"_follow pause 2 0 3 1", false});
   for (int i = 0; i < 300; ++i) {
     const auto fd = connect_unix(file());
     if (!fd) continue;

@@ -77,15 +77,16 @@ TEST(repl_table, arguments_complete_to_the_kind_that_help_names) {
 
 TEST(repl_table, a_followed_event_is_polled_by_its_name) {
   fake_backend b;
+  const auto id = std::to_string(b.said.next_command());
   for (const auto& row : repl_table()) {
     if (!row.follow) continue;
-    const auto line = std::string("_follow ") + row.follow->name + " 2 0 3";
+    const auto line = std::string("_follow ") + row.follow->name + " 2 0 3 " + id;
     const auto r = repl_session(b, false).run(line);
     EXPECT_EQ(r.how, kind::ok) << line << ": " << r.text;
     EXPECT_TRUE(r.next.starts_with(std::string("_follow ") + row.follow->name + " 2 ")) << r.next;
   }
-  EXPECT_EQ(repl_session(b, false).run("_follow nothing 2 0 3").how, kind::usage);
-  EXPECT_EQ(repl_session(b, false).run("_follow mode 2 0 0").how, kind::usage) << "no patience is left";
+  EXPECT_EQ(repl_session(b, false).run("_follow nothing 2 0 3 " + id).how, kind::usage);
+  EXPECT_EQ(repl_session(b, false).run("_follow mode 2 0 0 " + id).how, kind::usage) << "no patience is left";
 }
 
 class repl_completion : public testing::Test {
@@ -118,7 +119,7 @@ TEST_F(repl_completion, offers_only_jobs_that_are_not_over) {
   EXPECT_EQ(fits("pause "), (words{"2"})) << "job 1 is over";
   repl_job waits;
   waits.id = 12;
-  waits.state = "queued";
+  waits.state = job_state::queued;
   backend_.v.jobs.push_back(waits);
   EXPECT_EQ(fits("stop "), (words{"12", "2"}));
   EXPECT_EQ(fits("stop 1"), (words{"12"}));

@@ -16,7 +16,7 @@ struct traced_backend final : repl_backend {
   fake_backend rest;
   repl_view view() const override { return rest.view(); }
   const repl_events& events() const override { return rest.events(); }
-  expected<void> tell(std::uint32_t job, const command& c) override { return rest.tell(job, c); }
+  expected<command_id> tell(std::uint32_t job, command c) override { return rest.tell(job, c); }
   expected<std::uint32_t> submit(const repl_submission& s) override { return rest.submit(s); }
   expected<void> start_trace(const std::string& to) override {
     file = to;

@@ -50,7 +50,7 @@ TEST_F(repl_watch_test, prints_a_line_for_each_value_and_stops_after_its_lines) 
 TEST_F(repl_watch_test, ends_with_the_job) {
   run("watch loss", 3);
   EXPECT_FALSE(last_.next.empty());
-  backend_.v.jobs[1].state = "done";
+  backend_.v.jobs[1].state = job_state::done;
   const auto r = repl_session(backend_, false).run(last_.next);
   EXPECT_EQ(r.how, kind::ok);
   EXPECT_TRUE(r.next.empty());

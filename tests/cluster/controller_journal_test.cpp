@@ -134,7 +134,7 @@ TEST_F(controller_journals, the_result_of_a_job_that_ended_before_the_restart_is
   repl_view v;
   h_->fill(v, now_);
   ASSERT_EQ(v.jobs.size(), 1u);
-  EXPECT_EQ(v.jobs[0].state, "done");
+  EXPECT_EQ(v.jobs[0].state, job_state::done);
   EXPECT_EQ(v.jobs[0].step, 20u);
   EXPECT_EQ(v.jobs[0].loss, 0.25);
   EXPECT_EQ(v.jobs[0].accuracy, 0.875);

@@ -50,7 +50,7 @@ class controller_kill : public testing::Test {
     return {};
   }
   void is_killed(std::uint32_t number) {
-    EXPECT_EQ(shown(number).state, "failed");
+    EXPECT_EQ(shown(number).state, job_state::failed);
     EXPECT_EQ(shown(number).message, "killed by client.ann");
     const auto said_last = messages_in<said>(out_);
     ASSERT_FALSE(said_last.empty());
@@ -75,7 +75,7 @@ TEST_F(controller_kill, ends_a_running_job_on_all_nodes) {
   run(id);
   EXPECT_EQ(kill(1), "");
   EXPECT_EQ(sent_in<end_job>(out_).size(), 2u);
-  EXPECT_EQ(shown(1).state, "ending");
+  EXPECT_EQ(shown(1).state, job_state::ending);
   EXPECT_EQ(test::error_text(h_->tell({"client.ann", certificate_role::admin}, 1, {kill_command{}}, now_, out_)),
             "job 1 is ending already");
   for (const char* n : {"n1", "n2"}) h_->on(n, ended{id, 0}, now_, out_);
@@ -90,7 +90,7 @@ TEST_F(controller_kill, does_not_wait_for_a_node_that_hangs) {
   run(id);
   EXPECT_EQ(kill(0), "") << "0: the running job";
   h_->on("n1", ended{id, 0}, now_, out_);
-  EXPECT_EQ(shown(1).state, "ending");
+  EXPECT_EQ(shown(1).state, job_state::ending);
   h_->on_tick(now_ += 6s, out_);
   is_killed(1);
 }
@@ -99,16 +99,16 @@ TEST_F(controller_kill, ends_queued_gathering_and_preparing_jobs) {
   join_one("n1");
   const auto first = submit_one();
   submit_one();
-  EXPECT_EQ(shown(1).state, "gathering");
-  EXPECT_EQ(shown(2).state, "queued");
+  EXPECT_EQ(shown(1).state, job_state::gathering);
+  EXPECT_EQ(shown(2).state, job_state::queued);
   EXPECT_EQ(kill(2), "");
   is_killed(2);
   EXPECT_EQ(kill(1), "");
   is_killed(1);
   join_one("n2");
-  EXPECT_EQ(shown(1).state, "failed") << "a node that joins later does not start it";
+  EXPECT_EQ(shown(1).state, job_state::failed) << "a node that joins later does not start it";
   const auto third = submit_one();
-  EXPECT_EQ(shown(3).state, "preparing");
+  EXPECT_EQ(shown(3).state, job_state::preparing);
   EXPECT_EQ(kill(3), "");
   for (const char* n : {"n1", "n2"}) h_->on(n, ended{third, 0}, now_, out_);
   is_killed(3);
@@ -123,7 +123,7 @@ TEST_F(controller_kill, needs_the_right_to_steer_the_job) {
   EXPECT_NE(test::error_text(h_->tell({"client.eve", certificate_role::watch}, 1, {kill_command{}}, now_, out_)), "");
   EXPECT_NE(test::error_text(h_->tell({"client.eve", certificate_role::submit}, 1, {kill_command{}}, now_, out_)), "")
       << "the job of another";
-  EXPECT_EQ(shown(1).state, "running");
+  EXPECT_EQ(shown(1).state, job_state::running);
 }
 
 }  // namespace

@@ -139,9 +139,9 @@ TEST_F(controller, a_restarted_daemon_reports_how_a_job_ended) {
   repl_view v;
   next.fill(v, now_);
   ASSERT_EQ(v.jobs.size(), 2u);
-  EXPECT_EQ(v.jobs[0].state, "done");
+  EXPECT_EQ(v.jobs[0].state, job_state::done);
   EXPECT_EQ(v.jobs[0].weights_sha256, "abc");
-  EXPECT_EQ(v.jobs[1].state, "failed");
+  EXPECT_EQ(v.jobs[1].state, job_state::failed);
   EXPECT_EQ(v.jobs[1].message, "node n2 is lost: gone");
 }
 

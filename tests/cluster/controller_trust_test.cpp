@@ -40,7 +40,7 @@ class controller_trust : public testing::Test {
     repl_view v;
     h_->fill(v, now_);
     for (const auto& j : v.jobs)
-      if (j.id == number) return j.state;
+      if (j.id == number) return text_of(j.state);
     return "none";
   }
   std::string node_state(const std::string& name) const {

@@ -29,7 +29,13 @@ unfinished_job queued(std::uint32_t number) {
 }
 
 finished_job finished(std::uint32_t number) {
-  return {number, "tiny", "alice", "done", "/state/job-1/weights", 5, {0, {5, done_event{.epochs = 0.25, .weights_sha256 = "ab"}}}};
+  return {number,
+          "tiny",
+          "alice",
+          job_state::done,
+          "/state/job-1/weights",
+          5,
+          {0, {5, done_event{.epochs = 0.25, .weights_sha256 = "ab"}}}};
 }
 
 amendments moved() {
@@ -98,7 +104,7 @@ TEST(journal, results_of_the_newest_finished_jobs_are_read_back) {
   EXPECT_EQ(f.number, 70u);
   EXPECT_EQ(f.name, "tiny");
   EXPECT_EQ(f.owner, "alice");
-  EXPECT_EQ(f.state, "done");
+  EXPECT_EQ(f.state, job_state::done);
   EXPECT_EQ(f.weights, "/state/job-1/weights");
   EXPECT_EQ(f.last_step, 5u);
   EXPECT_EQ(f.last.event.step, 5u);

@@ -40,7 +40,7 @@ std::vector<std::string> sound_journal() {
            control::journal_set(n, {{"train.dynamics.lr", 0.1, 31}}, true) +
            control::journal_changed(n, {{{"fc", {"n2"}, true}}, {"n3"}, "ssp", {{"staleness", "3"}}});
   }
-  all += control::journal_over({1, "tiny", "alice", "done", "/state/w", 5, {0, {5, done_event{.weights_sha256 = "ab"}}}});
+  all += control::journal_over({1, "tiny", "alice", job_state::done, "/state/w", 5, {0, {5, done_event{.weights_sha256 = "ab"}}}});
   return {"r" + all, "x" + all};
 }
 

@@ -37,7 +37,7 @@ std::vector<std::string> sound_repl_lines() {
   for (const char* line : {"submit F plugins=[\"lib a.so\"] name='x;y'; # it's", "move \"conv \\\" 1\" n2", "set a 0.1;status"})
     all.push_back(std::string(1, '\0') + line);
   all.push_back("\x01" + to_line(run_request{"watch loss every=2s", true}));
-  all.push_back("\x02" + to_line(repl_reply{repl_reply::kind::failed, "job 1 is over", "_follow pause 1 2 3"}));
+  all.push_back("\x02" + to_line(repl_reply{repl_reply::kind::failed, "job 1 is over", "_follow pause 1 2 3 4"}));
   return all;
 }
 

@@ -23,6 +23,27 @@ std::string coordinator_in(const cluster_spec& c) {
 
 }  // namespace
 
+// As the backend of a daemon (actors/control/host/repl.cpp).
+class daemon::backend final : public repl_backend {
+ public:
+  backend(daemon& d, std::string who) : d_(d), who_{std::move(who), certificate_role::admin} {}
+  repl_view view() const override { return d_.published_; }
+  const repl_events& events() const override { return d_.said_; }
+  expected<command_id> tell(std::uint32_t job, command c) override {
+    c.id = d_.said_.next_command();
+    d_.post(range{1us, 500us}.drawn(d_.s_.random), [&d = d_, who = who_, job, c] {
+      const auto told = d.controller_->tell(who, job, c, d.now(), d.controller_out_);
+      if (!told) d.say(job, {0, not_told_event{told.error().text}, {c.id}});
+    });
+    return c.id;
+  }
+  expected<std::uint32_t> submit(const repl_submission&) override { return unexpected(error("not simulated")); }
+
+ private:
+  daemon& d_;
+  const person who_;
+};
+
 daemon::daemon(surroundings& s, watcher& w, std::string node, std::filesystem::path state, std::uint64_t incarnation)
     : s_(s),
       watch_(w),
@@ -184,6 +205,28 @@ std::string daemon::tell(command c) {
   const auto told = controller_->tell(0, c, now(), controller_out_);
   flush();
   return test::error_text(told);
+}
+
+void daemon::asks(const std::string& client, const std::string& line, std::function<void(repl_reply)> answer) {
+  when_.now_or_later([=, this] {
+    if (!controller_) return answer({repl_reply::kind::failed, "this node is not the coordinator", {}});
+    if (published_at_ == time_point() || s_.when.now() - published_at_ >= tick_every)
+      published_ = view(), published_at_ = s_.when.now();
+    backend here(*this, client);
+    answer(repl_session(here, false).run(line));
+  });
+}
+
+repl_view daemon::view() const {
+  repl_view v;
+  if (controller_) controller_->fill(v, now());
+  v.events = said_.last();
+  return v;
+}
+
+void daemon::say(std::uint32_t job, const event_effect& e) {
+  said_.put(control::number_of(job), e);
+  watch_.on_said(e);
 }
 
 void daemon::drain() {

@@ -11,6 +11,7 @@
 #include "actors/control/controller/member.hpp"
 #include "actors/control/executor/checker.hpp"
 #include "actors/control/executor/job_executor.hpp"
+#include "actors/repl/repl.hpp"
 #include "tests/recovery/role_host.hpp"
 
 namespace troupe::recovery {
@@ -46,6 +47,8 @@ struct watcher {
   virtual void on_client_message(const std::string& client, const control::message& m) = 0;
   virtual void on_drained(const std::string& node) = 0;
   virtual void on_log(const std::string& node, const std::string& line) = 0;
+  // The event is in the log that answers lines of clients.
+  virtual void on_said(const event_effect& e) = 0;
 };
 
 // size: one object has all that control_actor shares with the job executor and the checker
@@ -68,12 +71,16 @@ class daemon final : public ears {
   void client_gone(const std::string& client);
   std::string tell(command c);
   void drain();
+  // Answers a line of a REPL, by the state that was last published.
+  void asks(const std::string& client, const std::string& line, std::function<void(repl_reply)> answer);
+  repl_view view() const;  // as it is now
 
   void on_up(plane p, const std::string& peer, std::uint64_t incarnation) override;
   void on_down(plane p, const std::string& peer, const std::string& reason) override;
   void on_cargo(plane p, const std::string& peer, cargo c) override;
 
  private:
+  class backend;
   using instant = control::instant;
   instant now() const { return instant{} + std::chrono::hours(1) + s_.when.now(); }
   control::job_place place() const { return {s_.cluster, node_, s_.numerics, s_.all, state_}; }
@@ -113,7 +120,8 @@ class daemon final : public ears {
   void perform(const control::check_text& x);
   void perform(const control::begin_job& x);
   void perform(const control::tell_job& x) { roles_.command(x.job, x.what); }
-  void perform(const control::followed_event&) {}
+  void perform(const control::followed_event& x) { say(x.what.job, x.what.event); }
+  void say(std::uint32_t job, const event_effect& e);
   void perform(const control::suffer&) {}  // the simulation injects its own faults
   void perform(const control::log_line& x) { watch_.on_log(node_, x.text); }
   void perform(const control::journal_line& x);
@@ -135,6 +143,9 @@ class daemon final : public ears {
   control::member_orders member_out_;
   bool draining_ = false, drained_ = false, line_up_ = false, settling_ = false;
   time_point kept_until_{}, answered_until_{}, checked_until_{}, heard_until_{}, reported_{}, dialled_{};
+  repl_events said_;
+  repl_view published_;  // at most a tick old, as in a daemon
+  time_point published_at_{};
   std::map<std::uint32_t, std::uint32_t> generations_, swapping_;  // by job: generation of the running plan; of the next one
 };
 

@@ -92,6 +92,7 @@ void fleet::start(const std::string& node) {
   m.leaves = false;
   m.daemon = std::make_unique<recovery::daemon>(around_, *this, node, m.state, ++m.lives);
   on_log(node, "started");
+  if (node == coordinator() && m.lives > 1 && restarted) restarted();
   if (node == coordinator() && asked_ > 0) agenda_.in(range{10ms, 800ms}.drawn(random_), [this] { client_asks(); });
 }
 
@@ -101,7 +102,9 @@ void fleet::stop(const std::string& node, bool silently) {
   on_log(node, silently ? "lost" : "gone");
   net_.close(node, silently);
   m.daemon.reset();
-  if (node == coordinator()) ++connection_, going_back_ = owed_ = false;
+  if (node != coordinator()) return;
+  ++connection_, going_back_ = owed_ = false;
+  for (auto& l : std::exchange(lines_, {})) agenda_.in(range{10us, 2ms}.drawn(random_), [l] { l->end({}); });
 }
 
 void fleet::kill(const std::string& node) { stop(node, false); }
@@ -148,6 +151,19 @@ void fleet::tell(command c) {
   auto* d = at(coordinator());
   const auto why = d ? d->tell(c) : std::string("no daemon");
   on_log("client", name_of(c) + (why.empty() ? std::string() : ": " + why));
+}
+
+void fleet::ask(const std::string& who, const std::string& text, std::function<void(std::optional<repl_reply>)> answer) {
+  const auto l = std::make_shared<open_line>(open_line{std::move(answer)});
+  if (at(coordinator()) == nullptr) return agenda_.in(1ms, [l] { l->end({}); });
+  std::erase_if(lines_, [](const auto& old) { return !old->answer; });
+  lines_.push_back(l);
+  agenda_.in(10s, [l] { l->end({}); });
+  const auto way = [this] { return range{10us, 2ms}.drawn(random_); };
+  agenda_.in(way(), [this, l, who, text, way, connection = connection_] {
+    if (connection != connection_) return;
+    at(coordinator())->asks(who, text, [this, l, way](repl_reply r) { agenda_.in(way(), [l, r] { l->end(r); }); });
+  });
 }
 
 // --- the client

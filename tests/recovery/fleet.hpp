@@ -43,6 +43,14 @@ class fleet final : public watcher {
   void drain(const std::string& node);                    // SIGTERM; the daemon ends once it is drained
   void cut(plane p, const std::string& from, const std::string& to, bool yes);
   void tell(command c);
+  // Sends a line of a REPL to the coordinator's daemon. `answer` is called once: with the reply, or
+  // with nullopt if the connection is lost or there is no reply for 10 s.
+  void ask(const std::string& client, const std::string& line, std::function<void(std::optional<repl_reply>)> answer);
+  // Called for every event in the log from which lines are answered; unset: none.
+  std::function<void(const event_effect&)> hears;
+  // Called when the coordinator's daemon has started again; unset: none.
+  std::function<void()> restarted;
+  void violated(const std::string& what);
   daemon* at(const std::string& node);
   bool alive(const std::string& node) const { return machines_.at(node).daemon != nullptr; }
   const std::string& coordinator() const { return names_.front(); }
@@ -94,11 +102,13 @@ class fleet final : public watcher {
   void on_client_message(const std::string& client, const control::message& m) override;
   void on_drained(const std::string& node) override;
   void on_log(const std::string& node, const std::string& line) override;
+  void on_said(const event_effect& e) override {
+    if (hears) hears(e);
+  }
   void stop(const std::string& node, bool silently);
   void point(const std::string& who);
   void client_hears(const control::message& m);
   void client_asks();
-  void violated(const std::string& what);
 
   fleet_config config_;
   agenda agenda_;
@@ -118,6 +128,14 @@ class fleet final : public watcher {
   time_point submitted_at_{}, heard_until_{};
   std::uint64_t connection_ = 0;
   bool ended_ = false, counting_ = false;
+  // Lines without a reply, of all other clients.
+  struct open_line {
+    std::function<void(std::optional<repl_reply>)> answer;  // empty: it was called
+    void end(std::optional<repl_reply> r) {
+      if (auto call = std::exchange(answer, nullptr)) call(std::move(r));
+    }
+  };
+  std::vector<std::shared_ptr<open_line>> lines_;
   std::vector<announced> events_;
   std::vector<std::string> violations_, log_;
   bool going_back_ = false, owed_ = false;  // a recovery is prepared; its `recovered` is due

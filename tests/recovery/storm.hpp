@@ -75,7 +75,7 @@ class storm_maker {
     s = std::move(s_);
   }
 
- private:
+ protected:
   std::uint64_t below(std::uint64_t n) { return random_.below(n); }
   void note(const std::string& what) { s_.text += "\n    " + what; }
 
@@ -96,8 +96,8 @@ class storm_maker {
 
   // Schedules a fault at a point of the run, or at a time during or shortly after it.
   void when(const std::string& what, std::function<void(fleet&, const std::string& who)> act) {
-    if (below(2) == 0) {
-      const auto at = 1 + below(points_ + points_ / 4);
+    if (near_ > 0 || below(2) == 0) {
+      const auto at = near_ > 0 ? near_ : 1 + below(points_ + points_ / 4);
       note("point " + std::to_string(at) + ": " + what);
       s_.plans.push_back([=](fleet& f) { f.after_point(at, [&f, act](const std::string& who) { act(f, who); }); });
       return;
@@ -219,14 +219,18 @@ class storm_maker {
     when(std::string("say ") + name_of(c), [c](fleet& f, const std::string&) { f.tell(c); });
   }
 
+  static void mend(fleet& f, bool all_back) {
+    for (const auto& a : f.names())
+      for (const auto& b : f.names())
+        if (a != b)
+          for (const auto p : {plane::control, plane::data}) f.cut(p, a, b, false);
+    for (const auto& n : f.names())
+      if (n == f.coordinator() || all_back) f.start(n);
+  }
+
   static void calm_down(fleet& f, duration at, bool all_back, std::uint64_t seed) {
     f.when().in(at, [&f, all_back, seed] {
-      for (const auto& a : f.names())
-        for (const auto& b : f.names())
-          if (a != b)
-            for (const auto p : {plane::control, plane::data}) f.cut(p, a, b, false);
-      for (const auto& n : f.names())
-        if (n == f.coordinator() || all_back) f.start(n);
+      mend(f, all_back);
       if (!f.ended()) f.tell({resume_command{}});
       if (!f.ended()) calm_down(f, std::chrono::seconds(20), all_back, seed);
     });
@@ -235,7 +239,7 @@ class storm_maker {
   sim::random random_;
   storm s_;
   duration took_{};
-  std::uint64_t points_ = 1;
+  std::uint64_t points_ = 1, near_ = 0;  // near_: faults happen at this point; 0: anywhere
 };
 
 // The largest difference of two lists of weights.

@@ -249,7 +249,7 @@ expected<void> cluster_controller::tell(const person& who, std::uint32_t number,
     if (auto fine = check_command(who, j->view.id, j->view.owner, c); !fine) return fine;
   if (!c.is<kill_command>() || !j) return tell(number, c, now, out);
   expected<void> done;
-  with(j, now, out, [&](job_call& call) { done = kill(call, who.name); });
+  with(j, now, out, [&](job_call& call) { done = kill(call, c, who.name); });
   return done;
 }
 

@@ -9,6 +9,29 @@ bool controlled_job::has_part(const std::string& node) const {
   return uses(node) || (plans.next() && plans.next()->uses(node)) || run.awaited().contains(node);
 }
 
+job_state controlled_job::state() const {
+  using phase = job_run::phase;
+  switch (run.at()) {
+    case phase::checking: return job_state::checking;
+    case phase::receiving: return job_state::receiving;
+    case phase::queued: return job_state::queued;
+    case phase::gathering: return job_state::gathering;
+    case phase::preparing: return job_state::preparing;
+    case phase::running: return run.stopping() ? job_state::stopping : run.paused() ? job_state::paused : job_state::running;
+    case phase::ending: return job_state::ending;
+    case phase::over: break;
+  }
+  return view.state;
+}
+
+job_activity controlled_job::doing() const {
+  if (!run.runs()) return job_activity::none;
+  if (recovery.rejoins()) return job_activity::rejoining;
+  if (plans.recovers()) return job_activity::recovering;
+  if (const auto& n = plans.next()) return n->wish.is<drain_command>() ? job_activity::draining : job_activity::moving;
+  return recovery.paused() && !run.paused() && !run.stopping() ? job_activity::pausing : job_activity::none;
+}
+
 controlled_job& job_table::add(std::uint32_t id) {
   auto& j = jobs_[id];
   j.id = id;

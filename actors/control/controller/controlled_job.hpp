@@ -17,6 +17,7 @@
 #include "actors/control/controller/job_recovery.hpp"
 #include "actors/control/controller/job_run.hpp"
 #include "actors/control/controller/membership.hpp"
+#include "actors/control/controller/open_commands.hpp"
 #include "actors/control/controller/orders.hpp"
 #include "actors/control/controller/replanning.hpp"
 #include "actors/control/controller/submission.hpp"
@@ -41,13 +42,18 @@ struct controlled_job {
   submission from;
   // Of the running plan. Before `queued`: of the check so far.
   checked plan;
-  // What users see of it; its `state` is set when the job is over.
+  // What users see of it; its `state` is set when the job is over, else that of state() counts.
   repl_job view;
   job_run run;
   event_log log;
   replanning plans;
   job_recovery recovery;
+  open_commands commands;
   job_files files;
+
+  // For users. Both are decided here alone.
+  job_state state() const;
+  job_activity doing() const;
 
   bool uses(const std::string& node) const { return plan.uses(node); }
   // The node is part of the running plan or the next one, or is awaited.

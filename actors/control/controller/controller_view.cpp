@@ -7,8 +7,6 @@
 namespace troupe::control {
 namespace {
 
-using phase = job_run::phase;
-
 // Steps since the newest checkpoint, or since the file that the job started from. All of them are
 // repeated if the coordinator's daemon is killed, or if state is lost that no other node has.
 // Otherwise only the step under way is repeated, which has not been reported.
@@ -57,16 +55,8 @@ repl_node entry_of(const std::string& name, const controller_state& state, insta
 
 repl_job entry_of(const controlled_job& j, instant now) {
   auto entry = j.view;
-  switch (j.run.at()) {
-    case phase::checking: entry.state = "checking"; break;
-    case phase::receiving: entry.state = "receiving"; break;
-    case phase::queued: entry.state = "queued"; break;
-    case phase::gathering: entry.state = "gathering"; break;
-    case phase::preparing: entry.state = "preparing"; break;
-    case phase::running: entry.state = j.run.stopping() ? "stopping" : j.run.paused() ? "paused" : "running"; break;
-    case phase::ending: entry.state = "ending"; break;
-    case phase::over: break;
-  }
+  entry.state = j.state();
+  entry.doing = j.doing();
   entry.node_failures = j.recovery.failures().count();
   entry.replicas = j.plan.replicas;
   if (const auto& kept = j.files.kept) {

@@ -24,20 +24,26 @@ std::string why_not(phase at) {
   return {};
 }
 
-// Commands wait for the next coordinator role if the present one may have ended.
-void tell_or_hold(job_call& c, const command& what) {
-  if (!c.j.recovery.holds(what) && !c.j.plans.holds(what)) c.tell(what);
-}
-
 }  // namespace
+
+void tell_waiting(job_call& c) {
+  auto& j = c.j;
+  if (!j.run.runs() || j.log.ended() || j.recovery.rejoins() || j.plans.holds_commands()) return;
+  for (auto& what : j.commands.take_waiting()) {
+    j.recovery.told(what);
+    c.tell(std::move(what));
+  }
+}
 
 expected<void> give(job_call& c, const command& what) {
   auto& j = c.j;
   if (j.run.at() == phase::queued && what.is<stop_command>()) {
+    j.commands.add_for_host(what);
     fail(c, c.self(), "removed from the queue before it started");
     return {};
   }
   if (j.run.over()) return unexpected(error(j.text() + " is over"));
+  if (j.log.ended()) return unexpected(error(j.text() + " is ending"));
   if (!j.run.runs()) return unexpected(error(j.text() + why_not(j.run.at())));
   if (amends(what)) {
     wish(c, what);
@@ -48,22 +54,25 @@ expected<void> give(job_call& c, const command& what) {
     j.recovery.pause(what.is<pause_command>());
     note_settings(c);
   }
-  tell_or_hold(c, what);
+  j.commands.add(what);
+  tell_waiting(c);
   return {};
 }
 
-expected<void> kill(job_call& c, const std::string& by) {
+expected<void> kill(job_call& c, const command& what, const std::string& by) {
   auto& j = c.j;
   if (j.run.over()) return unexpected(error(j.text() + " is over"));
   if (j.log.ended()) return unexpected(error(j.text() + " is ending already"));
   if (j.run.submitted()) return unexpected(error(j.text() + " is still being checked"));
+  j.commands.add_for_host(what);
   fail(c, c.self(), "killed by " + by);
   return {};
 }
 
 void preempt(job_call& c, const std::string& why) {
   c.j.run.preempt(why);
-  tell_or_hold(c, {stop_command{}});
+  c.j.commands.add({stop_command{}});
+  tell_waiting(c);
 }
 
 void drain(job_call& c) {

@@ -1,5 +1,6 @@
 #include "actors/control/controller/job_events.hpp"
 
+#include "actors/control/controller/job_commands.hpp"
 #include "actors/control/controller/job_journal.hpp"
 #include "actors/control/controller/job_phases.hpp"
 #include "actors/control/controller/node_failures.hpp"
@@ -23,7 +24,11 @@ class take_effect {
     j_.recovery.made_step();
     return true;
   }
-  bool operator()(const paused_event&) { return j_.run.pause(true), true; }
+  bool operator()(const paused_event&) {
+    const bool already = j_.run.paused() && e_.event.answers.empty();  // the plan before this one was paused
+    j_.run.pause(true);
+    return !already;
+  }
   bool operator()(const resumed_event&) { return j_.run.pause(false), true; }
   bool operator()(const set_event& s) {
     j_.recovery.changed(s.setting.first, s.setting.second, e_.event.step);
@@ -36,7 +41,9 @@ class take_effect {
   bool operator()(const handover_refused_event& r) {
     if (!j_.plans.next_is(successor::phase::draining)) return true;
     if (j_.plans.next()->live()) return nothing_is_left(c_, r.message), false;
+    e_.event.answers = answers_to(j_.plans.next()->wish.id);
     drop_successor(c_);
+    tell_waiting(c_);
     e_.event.what = refused_event{std::string(r.message)};
     return true;
   }
@@ -73,12 +80,21 @@ class take_effect {
   job_event& e_;
 };
 
+// Keeps the answers to commands that have had no outcome yet. Returns false if nothing else is in
+// the event.
+bool keep_new_answers(controlled_job& j, event_effect& e) {
+  const bool answers = !e.answers.empty();
+  e.answers = j.commands.close(e.answers);
+  return !answers || !e.answers.empty() || !(only_answers(e) || e.is<refused_event>());
+}
+
 void take_event(job_call& c, job_event e) {
   auto& j = c.j;
   if (j.log.ended()) return;
   note_event(j.view, e.event);
   j.run.progressed(c.now);
   if (!std::visit(take_effect(c, e), e.event.what)) return;
+  if (!keep_new_answers(j, e.event)) return;
   const auto* proposal = e.event.as<balance_event>();
   const bool balances = proposal && !j.recovery.rejoins() && !j.plans.next() && !j.run.stopping();
   const auto packets = balances ? proposal->packets : std::vector<std::uint32_t>();
@@ -133,7 +149,7 @@ void on_event(job_call& c, const job_event& e) {
 
 void say(job_call& c, job_event e) {
   const bool step = e.event.is<step_event>();
-  if (e.event.is<histogram_event>() || e.event.is<best_event>())  // for the run folder and the REPL
+  if (e.event.is<histogram_event>() || e.event.is<best_event>() || only_answers(e.event))  // for the run folder and the REPL
     return c.out.push_back(followed_event{std::move(e)});
   const message m = to_message(e);
   for (const auto& f : c.j.log.followers())

@@ -53,17 +53,17 @@ void complete(job_call& c, done_event& d) {
     j.files.weights = s->path;
     if (!s->error.empty()) d.alerts.push_back("weights not saved: " + s->error);
   }
-  j.view.state = d.stopped() ? "stopped" : "done";
+  j.view.state = d.stopped() ? job_state::stopped : job_state::done;
 }
 
 void complete(job_call& c, preempted_event& p) {
   if (!c.j.files.unsaved.empty()) p.alerts.push_back(c.j.files.unsaved);
   if (c.draining) p.goes_on = "when " + c.self() + " runs again";
-  c.j.view.state = "preempted";
+  c.j.view.state = job_state::preempted;
 }
 
 void complete(job_call& c, error_event& bad) {
-  c.j.view.state = "failed";
+  c.j.view.state = job_state::failed;
   c.j.view.message = bad.message;
   bad.post_mortem = c.j.run.post_mortems();
 }
@@ -95,8 +95,7 @@ void gather(job_call& c) {
   if (changed) {
     begin_running(c);
     return begin_recovery(
-        c, {"coordinator " + c.self() + " restarted and keeps the changes made by set, mode, move, drain and pause", {}}, false,
-        {});
+        c, {"coordinator " + c.self() + " restarted and keeps the changes made by set, mode, move, drain and pause", {}}, false);
   }
   if (const auto fits = check_frame(p); !fits) return fail(c, c.self(), fits.error().text);
   j.run.prepare(c.now + prepare_timeout + time_for(j.from.given.bytes), {j.plan.nodes.begin(), j.plan.nodes.end()});
@@ -180,12 +179,14 @@ void finish(job_call& c) {
   if (auto* d = e.event.as<done_event>()) complete(c, *d);
   if (auto* p = e.event.as<preempted_event>()) complete(c, *p);
   if (auto* bad = e.event.as<error_event>()) complete(c, *bad);
+  e.event.answers = j.commands.close_all();
   j.run.finish();
   // The next incarnation of this daemon restores an unfinished job.
   const bool unfinished = c.draining && e.event.is<preempted_event>();
   if (!unfinished) note_over(c);
   if (!unfinished && j.from.has_file()) c.out.push_back(drop_given{j.id});
-  c.log(j.text() + " (" + j.view.name + ") is over: " + j.view.state + (j.view.message.empty() ? "" : ", " + j.view.message));
+  c.log(j.text() + " (" + j.view.name + ") is over: " + text_of(j.view.state) +
+        (j.view.message.empty() ? "" : ", " + j.view.message));
   say(c, e);
   j.log.drop_followers();
   j.from.what = {};

@@ -48,21 +48,6 @@ void job_recovery::joined(const std::string& node, bool with_roles) {
   if (rejoins_) rejoins_->awaited.erase(node);
 }
 
-bool job_recovery::holds(const command& c) {
-  if (!rejoins_) return false;
-  rejoins_->held.push_back(c);
-  return true;
-}
-
-void job_recovery::hold(std::vector<command> commands) {
-  for (auto& c : commands) rejoins_->held.push_back(std::move(c));
-}
-
-std::vector<command> job_recovery::end_rejoining() {
-  const auto ended = std::exchange(rejoins_, std::nullopt);
-  return ended ? ended->held : std::vector<command>();
-}
-
 void job_recovery::back(const std::string& node) {
   failures_.not_now.erase(node);
   failures_.apart.erase(node);
@@ -80,7 +65,7 @@ bool job_recovery::stays_away(const std::string& node) {
 
 void job_recovery::restore(std::vector<set_value> settings, bool paused, std::uint64_t reached) {
   settings_ = std::move(settings);
-  paused_ = paused;
+  paused_ = role_pauses_ = paused;
   reached_ = reached;
 }
 

@@ -3,7 +3,7 @@
 // state must repeat. A value; the caller supplies the time.
 //
 // Invariants: nodes that users have drained are not added again when they rejoin. A role may fail
-// once without a step between; then its cause persists. While nodes rejoin, commands are held.
+// once without a step between; then its cause persists. While nodes rejoin, commands wait.
 #pragma once
 
 #include <chrono>
@@ -30,7 +30,6 @@ struct rejoining {
   failure_cause cause;                                        // for users
   instant since{};                                            // the first end of a connection
   bool counted = false;                                       // the failures of a recovery that it interrupts are counted
-  std::vector<command> held = {};                             // commands meanwhile
   // Returns true if all have joined again, or have had the time for it.
   bool over(instant now) const { return now - since >= (awaited.empty() ? std::chrono::milliseconds(all_heard) : within); }
 };
@@ -66,11 +65,7 @@ class job_recovery {
   void await(const std::string& node) { rejoins_->awaited.insert(node); }
   // A node has joined. `with_roles`: those of the running plan.
   void joined(const std::string& node, bool with_roles);
-  // Returns true if the command waits until the nodes have rejoined.
-  bool holds(const command& c);
-  void hold(std::vector<command> commands);
-  // Removes what is awaited; returns the commands that were held.
-  std::vector<command> end_rejoining();
+  void end_rejoining() { rejoins_.reset(); }
   // The node can be used again, if it is one that the job continues without.
   void back(const std::string& node);
   // A plan without these nodes begins.
@@ -81,9 +76,13 @@ class job_recovery {
 
   // --- what a restart from a saved state must not forget
   const std::vector<set_value>& settings() const { return settings_; }  // by users
-  bool paused() const { return paused_; }                               // by users
+  bool paused() const { return paused_; }                               // by users; the journal has it
+  bool role_pauses() const { return role_pauses_; }                     // as the coordinator role was told
   void changed(const std::string& key, double value, std::uint64_t from) { settings_.push_back({key, value, from}); }
   void pause(bool yes) { paused_ = yes; }
+  void told(const command& c) {
+    if (c.is<pause_command>() || c.is<resume_command>()) role_pauses_ = c.is<pause_command>();
+  }
   void restore(std::vector<set_value> settings, bool paused, std::uint64_t reached);
   // The job has made a step, after this daemon restarted or not.
   void made_step() { reached_ = 0; }
@@ -96,7 +95,7 @@ class job_recovery {
   std::set<std::string> without_roles_;       // nodes of the running plan that have failed since it began
   std::optional<std::uint64_t> role_failed_;  // step of the last restart of all roles after a role failed
   std::vector<set_value> settings_;
-  bool paused_ = false;
+  bool paused_ = false, role_pauses_ = false;
   std::uint64_t reached_ = 0;  // step before this daemon restarted; 0: unknown, or a step was made since
 };
 

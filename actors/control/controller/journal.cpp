@@ -117,7 +117,9 @@ class reading {
     j.number = number;
     j.name = o.at("name");
     j.owner = o.at("owner");
-    j.state = o.at("state");
+    const auto state = job_state_named(o.at("state").get<std::string>());
+    if (!state) throw json::other_error::create(501, "no such state", nullptr);
+    j.state = *state;
     j.weights = o.at("weights");
     j.last_step = whole<std::uint64_t>(o.at("last_step"));
     j.last.event = last_event_in(o);
@@ -209,7 +211,7 @@ std::string journal_over(const finished_job& j) {
                   {"job", j.number},
                   {"name", j.name},
                   {"owner", j.owner},
-                  {"state", j.state},
+                  {"state", text_of(j.state)},
                   {"weights", j.weights},
                   {"last_step", j.last_step},
                   {"kind", flat.kind},

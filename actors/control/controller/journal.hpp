@@ -31,6 +31,7 @@
 
 #include "actors/control/client/client.hpp"
 #include "actors/control/messages.hpp"
+#include "actors/view/job_state.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/messages/control.hpp"
@@ -54,9 +55,10 @@ struct unfinished_job {
 // A finished job and its last event.
 struct finished_job {
   std::uint32_t number = 0;
-  std::string name, owner, state;  // as in repl_job
-  std::string weights;             // path on the coordinator's node; empty: none
-  std::uint64_t last_step = 0;     // of its plan
+  std::string name, owner;  // as in repl_job, also `state`
+  job_state state = job_state::done;
+  std::string weights;          // path on the coordinator's node; empty: none
+  std::uint64_t last_step = 0;  // of its plan
   job_event last;
   double loss = 0, accuracy = -1, examples_per_s = 0;  // as in repl_job
   std::uint64_t skipped = 0;

@@ -20,12 +20,11 @@ void await_rejoining(job_call& c, failure_cause cause) {
     auto both = failure_cause(*j.plans.next()->loss);
     both.add(cause);
     cause = std::move(both);
-  } else if (j.plans.next()) {
-    say_refused(c, cause.why);
+  } else if (j.plans.next() && !j.plans.next_is(successor::phase::swapping)) {
+    say_refused(c, cause.why, j.plans.next()->wish.id);
   }
-  auto held = j.plans.next_is(successor::phase::swapping) ? std::vector<command>() : j.plans.take_held();
   if (!j.plans.next_is(successor::phase::swapping)) drop_successor(c);
-  j.recovery.begin_rejoining({{}, std::move(cause), c.now, counted, std::move(held)});
+  j.recovery.begin_rejoining({{}, std::move(cause), c.now, counted});
 }
 
 }  // namespace
@@ -38,7 +37,7 @@ void lose(job_call& c, const std::string& node, const std::string& why, std::set
   if (first) {
     const auto no = j.recovery.failures().note(why, c.now);
     if (no) return fail(c, node.empty() ? c.self() : node, *no);
-    if (j.plans.next()) say_refused(c, why);  // answers the user that waits for the move
+    if (j.plans.next() && !j.plans.next_is(successor::phase::swapping)) say_refused(c, why, j.plans.next()->wish.id);
   }
   if (j.plans.next_is(successor::phase::swapping)) {
     j.plans.break_swap(node, cause);
@@ -46,21 +45,20 @@ void lose(job_call& c, const std::string& node, const std::string& why, std::set
     return;
   }
   if (!first) return begin_recovery_again(c, true, &cause);
-  auto held = j.plans.take_held();
   drop_successor(c);
-  begin_recovery(c, std::move(cause), true, std::move(held));
+  begin_recovery(c, std::move(cause), true);
 }
 
-void begin_recovery(job_call& c, failure_cause cause, bool live, std::vector<command> held) {
+void begin_recovery(job_call& c, failure_cause cause, bool live) {
   auto& j = c.j;
-  for (auto& further : j.recovery.end_rejoining()) held.push_back(std::move(further));
+  j.recovery.end_rejoining();
   auto [down, loss] = j.recovery.assess(std::move(cause), c.nodes, j.plan.nodes, j.plans.changes().without);
-  going_back back{j.recovery.settings(), j.recovery.paused()};
+  going_back back{j.recovery.settings(), j.recovery.role_pauses()};
   back.seconds = seconds_of(c.now - j.run.begun());
   back.live = live && j.plans.generation();
   back.silent = loss.silent;
   const command lost{loss_of(down)};
-  const auto generation = j.plans.recover(std::move(loss), lost, std::move(held), c.now);
+  const auto generation = j.plans.recover(std::move(loss), lost, c.now);
   c.out.emplace_back(check_move{j.id, j.plans.changes(), lost, j.from.what, generation, std::move(back)});
 }
 
@@ -69,9 +67,8 @@ void begin_recovery_again(job_call& c, bool live, const failure_cause* further) 
   failure_cause cause = *j.plans.next()->loss;
   if (further) cause.add(*further);
   const auto stopped = j.plans.next()->stopped;
-  auto held = j.plans.take_held();
   drop_successor(c);
-  begin_recovery(c, std::move(cause), live, std::move(held));
+  begin_recovery(c, std::move(cause), live);
   j.plans.stopped_at(stopped);
 }
 
@@ -99,8 +96,9 @@ void went_back(job_call& c, const successor& n) {
   const auto node = n.loss->without.empty() ? std::string() : *n.loss->without.begin();
   c.log(j.text() + ": " + text + " from step " + std::to_string(n.step));
   on_event(c, {j.id, {n.step, recovered_event{took.count(), again, node, text + where}}});
-  for (const auto& held : n.held) c.tell(held);
-  if (j.run.stopping()) c.tell({stop_command{}});
+  for (const auto& change : j.plans.take_adopted()) change_made(c, change, n.step, took.count());
+  j.commands.tell_again();
+  tell_waiting(c);
   take_back(c);
 }
 
@@ -113,10 +111,9 @@ bool restart_role(job_call& c, const std::string& where, const role_failure& wha
   const bool owns = what.role.starts_with("shard") || what.role.starts_with("coordinator");
   const auto no = j.recovery.failures().note(text, c.now);
   if (no) return fail(c, where, *no), true;
-  auto held = j.plans.take_held();
-  if (j.plans.next()) say_refused(c, text);
+  if (j.plans.next()) say_refused(c, text, j.plans.next()->wish.id);
   drop_successor(c);
-  begin_recovery(c, {text, {}}, !owns, std::move(held));
+  begin_recovery(c, {text, {}}, !owns);
   return true;
 }
 
@@ -172,7 +169,7 @@ void watch_rejoining(job_call& c) {
   const auto r = *j.recovery.rejoins();
   const auto no = r.counted ? std::nullopt : j.recovery.failures().note(r.cause.why, c.now);
   if (no) return fail(c, c.self(), *no);
-  begin_recovery(c, r.cause, true, {});
+  begin_recovery(c, r.cause, true);
   j.plans.stopped_at(r.since);
 }
 

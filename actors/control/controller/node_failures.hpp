@@ -47,8 +47,8 @@ bool unreachable(job_call& c, const std::string& node, const std::string& by, co
 void watch_suspects(job_call& c);
 
 // --- recovery
-// `held`: commands for the next plan. `live`: surviving state may be used.
-void begin_recovery(job_call& c, failure_cause cause, bool live, std::vector<command> held);
+// `live`: surviving state may be used.
+void begin_recovery(job_call& c, failure_cause cause, bool live);
 // The recovery under way is replaced by a new one, which counts as the same.
 void begin_recovery_again(job_call& c, bool live, const failure_cause* further = nullptr);
 // The plan without the failed nodes is ready on all its nodes.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/control/controller/job_commands.hpp"
 #include "actors/control/controller/job_events.hpp"
 #include "actors/control/controller/job_journal.hpp"
 #include "actors/control/controller/job_phases.hpp"
@@ -46,7 +47,8 @@ void refuse(job_call& c, const std::string& why) {
     return fail(c, n->loss->gone.empty() ? c.self() : *n->loss->gone.begin(), n->loss->why + "; " + why);
   const auto wanted = n ? n->wish : command{};
   drop_successor(c);
-  say_refused(c, why);
+  tell_waiting(c);
+  say_refused(c, why, wanted.id);
   refused(c, wanted);
 }
 
@@ -65,25 +67,29 @@ void begin_swap(job_call& c, std::uint64_t step) {
 
 }  // namespace
 
-void say_refused(job_call& c, const std::string& why) { on_event(c, {c.j.id, {c.j.view.step, refused_event{why}}}); }
+void say_refused(job_call& c, const std::string& why, command_id id) {
+  on_event(c, {c.j.id, {c.j.view.step, refused_event{why}, answers_to(id)}});
+}
 
 void wish(job_call& c, const command& what) {
   auto& j = c.j;
-  if (j.recovery.rejoins()) return say_refused(c, "failed nodes are rejoining");
-  if (j.plans.recovers()) return say_refused(c, "the job recovers from a failure (" + j.plans.next()->loss->why + "); try again");
-  if (j.plans.next()) return say_refused(c, "another move is under way: " + done_text(j.plans.next()->wish));
-  if (j.run.stopping() || c.draining) return say_refused(c, "the job is ending");
+  if (what.id != 0) j.commands.add_for_host(what);
+  const auto no = [&](const std::string& why) { say_refused(c, why, what.id); };
+  if (j.recovery.rejoins()) return no("failed nodes are rejoining");
+  if (j.plans.recovers()) return no("the job recovers from a failure (" + j.plans.next()->loss->why + "); try again");
+  if (j.plans.next()) return no("another move is under way: " + done_text(j.plans.next()->wish));
+  if (j.run.stopping() || c.draining) return no("the job is ending");
   if (const auto* d = what.as<drain_command>(); d && j.recovery.stays_away(d->node)) {
     note_changes(c);
-    return on_event(c, {j.id, {j.view.step, moved_event{0, done_text(what)}}});
+    return on_event(c, {j.id, {j.view.step, moved_event{0, done_text(what)}, answers_to(what.id)}});
   }
   std::string node;  // that the new plan needs
   if (const auto* m = what.as<move_command>()) node = m->place.substr(0, m->place.find('/'));
   if (const auto* a = what.as<add_node_command>()) node = a->node;
-  if (c.nodes.at(node).hung) return say_refused(c, "a task on " + node + " does not end");
+  if (c.nodes.at(node).hung) return no("a task on " + node + " does not end");
   if (c.nodes.knows(node) && !c.nodes.at(node).usable()) {
     const bool returns = what.is<add_node_command>() && j.recovery.failures().away.contains(node);
-    return say_refused(c, "no daemon answers as " + node + (returns ? "; the job uses it again when it joins" : ""));
+    return no("no daemon answers as " + node + (returns ? "; the job uses it again when it joins" : ""));
   }
   const auto generation = j.plans.change(what, c.now);
   c.out.emplace_back(check_move{j.id, j.plans.changes(), what, {}, generation, {}});
@@ -138,22 +144,28 @@ void swap_done(job_call& c) {
   j.recovery.has_all_roles();
   j.view.about = j.plan.about;
   j.run.progressed(c.now);
-  if (n.broken && j.recovery.rejoins()) return j.recovery.hold(std::move(n.held));
+  if (!j.recovery.role_pauses()) j.run.pause(false);  // a role that begins paused reports it
+  if (n.broken && j.recovery.rejoins()) return;
   if (n.broken) {
-    begin_recovery(c, *n.loss, false, std::move(n.held));
+    begin_recovery(c, *n.loss, false);
     return j.plans.stopped_at(n.stopped);
   }
   c.out.emplace_back(begin_job{j.id});
   j.recovery.uses_all_but(j.plans.changes().without);
   if (n.recovers()) return went_back(c, n);
-  auto& failures = j.recovery.failures();
-  if (const auto* d = n.wish.as<drain_command>(); d && n.node_returns) failures.away.insert(d->node);
-  note_changes(c);
-  for (auto& held : n.held) c.tell(std::move(held));
   const std::chrono::duration<double, std::milli> took = c.now - n.stopped;
-  on_event(c, {j.id, {n.step, moved_event{took.count(), done_text(n.wish)}}});
-  c.log(j.text() + ": " + done_text(n.wish) + " at step " + std::to_string(n.step));
+  change_made(c, {n.wish, n.node_returns}, n.step, took.count());
+  j.commands.tell_again();
+  tell_waiting(c);
   take_back(c);
+}
+
+void change_made(job_call& c, const plan_change& change, std::uint64_t step, double ms) {
+  auto& j = c.j;
+  if (const auto* d = change.wish.as<drain_command>(); d && change.node_returns) j.recovery.failures().away.insert(d->node);
+  note_changes(c);
+  on_event(c, {j.id, {step, moved_event{ms, done_text(change.wish)}, answers_to(change.wish.id)}});
+  c.log(j.text() + ": " + done_text(change.wish) + " at step " + std::to_string(step));
 }
 
 void drop_successor(job_call& c) {
@@ -163,8 +175,6 @@ void drop_successor(job_call& c) {
   if (n->at != successor::phase::checking)
     for (const auto& name : n->plan->plan.nodes)
       if (c.nodes.at(name).up) c.send(name, forget{j.id, n->plan_generation});
-  if (!j.run.runs() || j.log.ended()) return;
-  for (auto& held : n->held) c.tell(std::move(held));
 }
 
 bool lost_to_successor(job_call& c, const std::string& node, const std::string& why) {

@@ -23,12 +23,14 @@ void watch_successor(job_call& c);  // at every tick
 
 // All nodes of both plans run the next one.
 void swap_done(job_call& c);
-// Drops the next plan, and gives held commands to the present coordinator role.
+// The running plan has the change: announces it. `ms`: for which training stood still.
+void change_made(job_call& c, const plan_change& change, std::uint64_t step, double ms);
+// Drops the next plan.
 void drop_successor(job_call& c);
 // A node failed or leaves. Returns true if only the next plan uses the node; the failure is handled
 // then.
 bool lost_to_successor(job_call& c, const std::string& node, const std::string& why);
-// Announces that what a user wanted is refused.
-void say_refused(job_call& c, const std::string& why);
+// Announces that a change is refused. `id`: of the command.
+void say_refused(job_call& c, const std::string& why, command_id id);
 
 }  // namespace troupe::control

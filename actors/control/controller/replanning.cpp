@@ -38,10 +38,9 @@ std::uint32_t replanning::change(const command& wish, instant now) {
   return generations_;
 }
 
-std::uint32_t replanning::recover(node_loss from, const command& wish, std::vector<command> held, instant now) {
+std::uint32_t replanning::recover(node_loss from, const command& wish, instant now) {
   change(wish, now);
   next_->loss = std::move(from);
-  next_->held = std::move(held);
   next_->stopped = now;
   return generations_;
 }
@@ -85,29 +84,20 @@ void replanning::swap(std::uint64_t step, std::set<std::string> nodes, instant n
 void replanning::break_swap(const std::string& node, const failure_cause& cause) {
   next_->awaited.erase(node);
   next_->broken = true;
-  if (next_->loss)
-    next_->loss->add(cause);
-  else
-    next_->loss = node_loss{cause, {}, {}, {}};
+  if (next_->loss) return next_->loss->add(cause);
+  adopted_.push_back({next_->wish, next_->node_returns});
+  next_->loss = node_loss{cause, {}, {}, {}};
 }
 
 successor replanning::begin() {
   auto n = std::move(*next_);
   next_.reset();
   generation_ = n.broken ? std::nullopt : std::optional(n.plan_generation);
-  if (!n.broken) changes_ = n.plan->changes;
+  if (!n.broken || !n.wish.is<lose_command>()) changes_ = n.plan->changes;  // a broken recovery is planned anew
   begins_ = true;
   return n;
 }
 
 std::optional<successor> replanning::drop() { return std::exchange(next_, std::nullopt); }
-
-bool replanning::holds(const command& c) {
-  if (!next_ || (!next_->recovers() && next_->at < successor::phase::draining)) return false;
-  next_->held.push_back(c);
-  return true;
-}
-
-std::vector<command> replanning::take_held() { return next_ ? std::exchange(next_->held, {}) : std::vector<command>(); }
 
 }  // namespace troupe::control

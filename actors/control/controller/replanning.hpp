@@ -7,8 +7,8 @@
 //   swapping   the nodes of both plans end their roles of the old one and begin the new ones
 //
 // Invariants: one next plan at a time. Generations of plans only grow, also those of plans that
-// never run. Commands are held from the moment at which the present coordinator role may not carry
-// them out, and are returned with the plan that begins or is dropped.
+// never run. Commands wait from the moment at which the present coordinator role may not carry them
+// out.
 #pragma once
 
 #include <chrono>
@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/control/controller/orders.hpp"
@@ -35,6 +36,12 @@ struct node_loss : failure_cause {
   std::set<std::string> gone;     // failed nodes of the running plan
   std::set<std::string> without;  // `gone`, and nodes of it that leave or are unreachable for others
   std::set<std::string> silent;   // nodes of it that cannot report surviving state
+};
+
+// A change that a user, or a node that shuts down, asked for.
+struct plan_change {
+  command wish;
+  bool node_returns = false;  // as of successor
 };
 
 // The next plan.
@@ -63,8 +70,6 @@ struct successor {
   std::optional<instant> deadline;
   // Preparing and swapping: nodes that have not answered yet; else empty.
   std::set<std::string> awaited;
-  // Commands until this plan runs.
-  std::vector<command> held;
   // When training stopped: in a recovery from the start, else from the handover on.
   instant stopped{};
   // The step that it begins at. In a recovery from a checkpoint known from preparing on, else from
@@ -108,7 +113,7 @@ class replanning {
   bool recovers() const { return next_ && next_->recovers(); }
   // Both begin in `checking` and return the generation. A next plan that is there is replaced.
   std::uint32_t change(const command& wish, instant now);
-  std::uint32_t recover(node_loss from, const command& wish, std::vector<command> held, instant now);
+  std::uint32_t recover(node_loss from, const command& wish, instant now);
   void stopped_at(instant when) { next_->stopped = when; }  // earlier than now
   void node_returns() { next_->node_returns = true; }
   void found(const plan_found& f);
@@ -125,17 +130,19 @@ class replanning {
   // A node failed while swapping.
   void break_swap(const std::string& node, const failure_cause& cause);
   bool overdue(instant now) const { return next_ && next_->deadline && now > *next_->deadline; }
-  // The next plan becomes the running one. Returns it. The changes of a broken one are dropped.
+  // The next plan becomes the running one. Returns it. The changes of a broken recovery are dropped;
+  // those of another broken plan stay, and the recovery makes them.
   successor begin();
   // Removes the next plan, if there is one, and returns it.
   std::optional<successor> drop();
 
   // --- commands
 
-  // Returns true if the command waits for the next plan. False: the present coordinator role gets
-  // it.
-  bool holds(const command& c);
-  std::vector<command> take_held();
+  // Returns true if commands wait for the next plan. False: the present coordinator role gets them.
+  bool holds_commands() const { return next_ && (next_->recovers() || next_->at >= successor::phase::draining); }
+  // Removes and returns the changes whose plan never began because a node failed while nodes
+  // swapped. They are part of the plans after it.
+  std::vector<plan_change> take_adopted() { return std::exchange(adopted_, {}); }
 
  private:
   void drain(std::optional<instant> deadline);
@@ -146,6 +153,7 @@ class replanning {
   amendments noted_;                             // changes by users, as in the journal
   bool begins_ = false;                          // the running plan is not the first and has made no step yet
   std::optional<successor> next_;
+  std::vector<plan_change> adopted_;  // of take_adopted()
 };
 
 }  // namespace troupe::control

@@ -97,6 +97,7 @@ class control_actor final : public compat::base_actor {
   void perform(const tell_job& x) { s_.host->command(x.job, x.what); }
   void perform(const followed_event& x) {
     s_.said.put(number_of(x.what.job), x.what.event);
+    if (only_answers(x.what.event)) return;
     s_.totals.event(number_of(x.what.job), x.what.event);
     record(x.what);
     if (x.what.event.is<step_event>()) s_.book->reached(number_of(x.what.job), x.what.event.step);
@@ -239,10 +240,11 @@ void control_actor::take(const submit_in& s) {
 }
 
 void control_actor::take(const tell_in& t) {
-  const auto told = controller_ ? controller_->tell(t.who, t.job, t.what, now_, controller_out_) : expected<void>();
+  const auto told = controller_ ? controller_->tell(t.who, t.job, t.what, now_, controller_out_)
+                                : expected<void>(unexpected(error("this node is not the coordinator")));
   if (told) return;
   s_.log(told.error().in(name_of(t.what)).text);
-  s_.said.put(number_of(t.job), {0, not_told_event{told.error().text}});  // for a REPL that may wait for the answer
+  s_.said.put(number_of(t.job), {0, not_told_event{told.error().text}, {t.what.id}});  // for a REPL that waits for the outcome
 }
 
 void control_actor::take(const inject_in& t) {

@@ -45,12 +45,13 @@ class daemon_backend final : public repl_backend {
     return troupe::check_read(who_, by, job);
   }
   // Refuses at once by the published state; the control actor checks again.
-  expected<void> tell(std::uint32_t job, const command& c) override {
+  expected<command_id> tell(std::uint32_t job, command c) override {
     for (const auto& j : s_.published.get().jobs)
       if (j.id == job)
-        if (auto fine = check_command(who_, j.id, j.owner, c); !fine) return fine;
-    s_.control.post(control_note{tell_in{job, c, who_}});
-    return {};
+        if (auto fine = check_command(who_, j.id, j.owner, c); !fine) return unexpected(std::move(fine).error());
+    const auto id = c.id = s_.said.next_command();
+    s_.control.post(control_note{tell_in{job, std::move(c), who_}});
+    return id;
   }
   expected<std::uint32_t> submit(const repl_submission& what) override {
     submission = job_text{what.file, what.text, what.overrides};

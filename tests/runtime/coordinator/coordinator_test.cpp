@@ -155,6 +155,55 @@ TEST(coordinator, pauses_after_the_granted_steps_and_resumes) {
   EXPECT_THAT(s.granted(), ElementsAre(6u));
 }
 
+// Events and the commands that they answer.
+using answers = std::vector<std::pair<std::string, std::vector<command_id>>>;
+answers answers_in(seat& s) {
+  answers list;
+  for (auto& e : s.out.list())
+    if (auto* announced = std::get_if<event_effect>(&e))
+      if (!announced->answers.empty()) list.emplace_back(name_of(*announced).name, announced->answers);
+  return list;
+}
+
+TEST(coordinator, answers_each_command_by_its_id_once) {
+  seat s;
+  s.deliver(start{});
+  s.say({resume_command{}, 1});
+  EXPECT_EQ(answers_in(s), (answers{{"unchanged", {1}}})) << "it is not paused";
+  for (const command_id id : {2, 3}) s.say({pause_command{}, id});
+  s.say({resume_command{}, 4});
+  EXPECT_EQ(answers_in(s), (answers{{"refused", {2, 3}}, {"unchanged", {4}}})) << "the pause is withdrawn";
+  s.say({set_command{"train.dynamics.lr", 0.5}, 5});
+  EXPECT_EQ(answers_in(s), (answers{{"set", {5}}}));
+  s.say({mode_command{{"ssp", {}}}, 6});  // no other mode is known
+  EXPECT_EQ(answers_in(s), (answers{{"refused", {6}}}));
+  for (const command_id id : {7, 8}) s.say({pause_command{}, id});
+  for (std::uint64_t k = 0; k < 3; ++k) s.step(k);
+  EXPECT_EQ(answers_in(s), (answers{{"paused", {7, 8}}}));
+  s.say({pause_command{}, 9});
+  EXPECT_EQ(answers_in(s), (answers{{"unchanged", {9}}}));
+  s.say({resume_command{}, 10});
+  EXPECT_EQ(answers_in(s), (answers{{"resumed", {10}}}));
+}
+
+TEST(coordinator, reports_that_it_begins_paused) {
+  seat s([](coordinator_config& c) {
+    c.before = std::make_shared<handover>();
+    c.before->paused = true;
+    for (const auto& p : c.graph->params) c.before->named.emplace_back(p.full_name, tensor{});
+  });
+  s.deliver(start{});
+  EXPECT_THAT(s.events(), ElementsAre("paused 0"));
+  EXPECT_THAT(s.granted(), IsEmpty());
+}
+
+TEST(coordinator, refuses_an_evaluation_without_test_data) {
+  seat s([](coordinator_config& c) { c.eval_packets = 0; });
+  s.deliver(start{});
+  s.say({eval_command{}, 1});
+  EXPECT_EQ(answers_in(s), (answers{{"refused", {1}}}));
+}
+
 TEST(coordinator, collects_and_stores_a_stopped_job_and_ends_it) {
   const auto dev = make_cpu_device();
   seat s;
