@@ -137,7 +137,7 @@ TEST(packet_tree, refuses_what_overlaps_an_added_node_and_nothing_else) {
   std::mt19937 random(5);
   std::uint64_t refused = 0;
   for (int run = 0; run < 500; ++run) {
-    const std::uint32_t packets = 1 + random() % 70;
+    const auto packets = 1 + static_cast<std::uint32_t>(random() % 70);
     packet_tree<int> tree(packets);
     std::vector<bool> have(packets, false);
     for (int i = 0; i < 80; ++i) {

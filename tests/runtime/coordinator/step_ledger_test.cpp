@@ -288,7 +288,7 @@ TEST(step_ledger, progress_equals_that_counted_anew_from_all_reports) {
     counted_anew want;
     std::vector<std::uint64_t> before(counted_anew::workers, 0);
     for (int i = 0; i < 150; ++i) {
-      const auto w = random() % counted_anew::workers;
+      const auto w = static_cast<std::uint32_t>(random() % counted_anew::workers);
       const auto step = random() % counted_anew::steps;
       const auto packet = static_cast<std::uint32_t>(random() % counted_anew::packets);
       if (const auto kind = random() % 10; kind == 0) {
