@@ -57,7 +57,7 @@ std::string diagnosis_text(const repl_view& v, const diagnosis& d) {
   for (const auto& c : d.causes)
     if (c.stuck) text += "stuck: " + wait_root_text(v, c.root) + "\n";
   const auto* j = d.roles == 0 ? active_job(v) : nullptr;
-  if (j) return text + repl_named(j->id) + " is " + j->state + ": it has no roles" + needed_nodes_text(v);
+  if (j) return text + repl_named(j->id) + " is " + text_of(j->state) + ": it has no roles" + needed_nodes_text(v);
   if (d.roles == 0) return text + "no job runs" + waiting_jobs_text(v);
   if (!d.stuck()) text += "not stuck; ";
   text += d.usual_step ? "a step usually takes " + repl_duration(*d.usual_step) + ", a wait of more than "

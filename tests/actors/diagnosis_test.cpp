@@ -170,11 +170,11 @@ TEST(diagnosis, names_the_job_that_has_no_roles_and_the_nodes_that_are_not_there
   v.nodes[0].name = "n1", v.nodes[0].state = "up";
   v.nodes[1].name = "n2", v.nodes[1].state = "absent";
   v.jobs.resize(2);
-  v.jobs[0].id = 1, v.jobs[0].state = "gathering";
-  v.jobs[1].id = 2, v.jobs[1].state = "queued";
+  v.jobs[0].id = 1, v.jobs[0].state = job_state::gathering;
+  v.jobs[1].id = 2, v.jobs[1].state = job_state::queued;
   EXPECT_EQ(diagnosis_text(v, diagnose(v, {})), "job 1 is gathering: it has no roles; n2 is absent");
   EXPECT_EQ(diagnosis_object(v, diagnose(v, {}))["state"], "gathering");
-  v.jobs[0].state = "done";
+  v.jobs[0].state = job_state::done;
   EXPECT_EQ(diagnosis_text(v, diagnose(v, {})), "no job runs; job 2 is queued");
 }
 

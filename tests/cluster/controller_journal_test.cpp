@@ -166,7 +166,7 @@ TEST_F(controller_journals, a_checkpoint_in_the_second_place_is_the_one_that_a_r
 
 TEST_F(controller_journals, texts_that_an_earlier_version_accepted_are_cut_when_it_is_restored) {
   finished_job old;
-  old.number = 7, old.name = std::string(900'000, 'n'), old.owner = "a\x1b[2J", old.state = "failed";
+  old.number = 7, old.name = std::string(900'000, 'n'), old.owner = "a\x1b[2J", old.state = job_state::failed;
   old.last = {7, {3, error_event{std::string(900'000, 'e'), "n1"}}};
   unfinished_job queued_then;
   queued_then.number = 8, queued_then.what = {std::string(4000, 'f'), "text", {}}, queued_then.owner = std::string(900'000, 'o');

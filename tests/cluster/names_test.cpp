@@ -42,7 +42,7 @@ class cluster_names : public cluster_test {
   }
   static control::finished_job failed(std::uint32_t number, const std::string& name, const std::string& why) {
     control::finished_job j;
-    j.number = number, j.name = name, j.owner = "client", j.state = "failed";
+    j.number = number, j.name = name, j.owner = "client", j.state = job_state::failed;
     j.last = {number, {7, error_event{why, "n1"}}};
     return j;
   }

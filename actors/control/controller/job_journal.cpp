@@ -36,7 +36,7 @@ void restore(controlled_job& j, const finished_job& f) {
   // An earlier version may have accepted any name.
   j.view.name = as_name(f.name);
   j.view.owner = as_name(f.owner);
-  j.view.state = as_name(f.state);
+  j.view.state = f.state;
   j.view.step = f.last.event.step;
   j.view.loss = f.loss;
   j.view.accuracy = f.accuracy;

@@ -58,8 +58,8 @@ expected<std::shared_ptr<prepared_job>, diagnostics> read_job(const job_place& a
     if (std::count(n.roles.begin(), n.roles.end(), "coordinator") > 0)
       limits.checkpoints.insert(limits.checkpoints.end(), n.checkpoints.begin(), n.checkpoints.end());
   const auto adjust = [](job_spec& s, std::vector<node_spec>&) { add_checkpoint_interval(s.checkpoint); };
-  auto read =
-      prepare_text({what.text, what.file, what.overrides, std::move(limits), at.opened.get()}, at.all, at.cluster.nodes, adjust);
+  auto read = prepare_text({what.text, what.file, what.overrides, std::move(limits), false, at.opened.get()}, at.all,
+                           at.cluster.nodes, adjust);
   if (!read) return unexpected(std::move(read).error());
   auto& j = *read;
   if (auto ok = check_servers(*j); !ok) return unexpected(diagnostics{std::move(ok).error()});

@@ -32,7 +32,7 @@ struct job_text {
   // named this job file or wrote this text, or has allowed its plugins by --load-plugins. False for
   // a text that was found in another file: a run folder, a recording, a trace, a scenario.
   bool load_plugins = false;
-  opened_data* opened = nullptr;          // null: the data is opened anew
+  opened_data* opened = nullptr;  // null: the data is opened anew
 };
 
 // `all`, or a copy with the plugins that the job names. The only function that decides whether
