@@ -144,18 +144,19 @@ TEST_F(repl_commands_test, commands_go_to_the_job_whose_turn_it_is_in_each_phase
                                           "balance 1,1",
                                           "set train.dynamics.lr 0.1"};
   auto& job = backend_.v.jobs.back();
-  for (const char* state : {"gathering", "preparing", "running", "paused", "stopping", "ending"})
+  for (const auto state :
+       {job_state::gathering, job_state::preparing, job_state::running, job_state::paused, job_state::stopping, job_state::ending})
     for (const auto& line : lines) {
-      SCOPED_TRACE(line + " while " + state);
+      SCOPED_TRACE(line + " while " + text_of(state));
       job.state = state;
       backend_.refusal = "job 2 has not started yet: it waits for its nodes";
       EXPECT_EQ(text(line).text, backend_.refusal);
     }
-  for (const char* state : {"queued", "checking", "receiving"})
+  for (const auto state : {job_state::queued, job_state::checking, job_state::receiving})
     for (const auto& line : lines) {
-      SCOPED_TRACE(line + " while " + state);
+      SCOPED_TRACE(line + " while " + text_of(state));
       job.state = state;
-      EXPECT_THAT(text(line).text, testing::StartsWith(std::string("no job is running; job 2 is ") + state));
+      EXPECT_THAT(text(line).text, testing::StartsWith(std::string("no job is running; job 2 is ") + text_of(state)));
     }
 }
 
