@@ -114,16 +114,6 @@ TEST_F(controller_job_recovery, nodes_have_five_seconds_to_rejoin) {
   EXPECT_TRUE(r_.rejoins()->over(all_joined + 500ms));
 }
 
-TEST_F(controller_job_recovery, commands_wait_while_nodes_rejoin) {
-  EXPECT_FALSE(r_.holds({pause_command{}}));
-  r_.begin_rejoining({{}, {"suspended", {}}, all_joined});
-  EXPECT_TRUE(r_.holds({pause_command{}}));
-  r_.hold({{resume_command{}}});
-  EXPECT_EQ(r_.end_rejoining().size(), 2u);
-  EXPECT_FALSE(r_.rejoins());
-  EXPECT_TRUE(r_.end_rejoining().empty());
-}
-
 TEST_F(controller_job_recovery, steps_before_a_restart_of_the_daemon_count_as_repeated_once) {
   r_.restore({}, false, 40);
   EXPECT_EQ(r_.steps_again(0, 30), 10u);

@@ -69,29 +69,49 @@ TEST(controller_replanning, generations_grow_when_a_plan_is_dropped) {
 
 TEST(controller_replanning, commands_wait_from_the_handover_on) {
   replanning p;
-  const command c{pause_command{}};
-  EXPECT_FALSE(p.holds(c));
+  EXPECT_FALSE(p.holds_commands());
   p.change({drain_command{"n2"}}, plan_begins);
   p.found(next_plan_on({"n1"}));
   p.prepare(plan_begins);
-  EXPECT_FALSE(p.holds(c));
+  EXPECT_FALSE(p.holds_commands());
   p.hand_over();
-  EXPECT_TRUE(p.holds(c));
-  EXPECT_EQ(p.take_held().size(), 1u);
-  EXPECT_TRUE(p.take_held().empty());
+  EXPECT_TRUE(p.holds_commands());
+  p.drop();
+  EXPECT_FALSE(p.holds_commands());
 }
 
 TEST(controller_replanning, commands_wait_at_once_when_the_plan_recovers) {
   replanning p;
-  p.recover(loss_because("n2 is lost"), {}, {{stop_command{}}}, plan_begins);
-  EXPECT_TRUE(p.holds({pause_command{}}));
-  EXPECT_EQ(p.drop()->held.size(), 2u);
+  p.recover(loss_because("n2 is lost"), {}, plan_begins);
+  EXPECT_TRUE(p.holds_commands());
+}
+
+// A user's change whose roles had begun to swap is part of the plan that the recovery makes.
+TEST(controller_replanning, a_change_is_adopted_when_a_node_fails_while_swapping) {
+  replanning p;
+  p.change({drain_command{"n3"}, 7}, plan_begins);
+  p.node_returns();
+  auto found = next_plan_on({"n1", "n2"});
+  found.changes.without = {"n3"};
+  p.found(found);
+  p.prepare(plan_begins);
+  p.hand_over();
+  p.swap(5, {"n1", "n2"}, plan_begins);
+  p.break_swap("n2", {"n2 is lost", {"n2"}});
+  p.break_swap("n1", {"n1 is lost", {"n1"}});
+  p.begin();
+  EXPECT_EQ(p.changes().without, (std::set<std::string>{"n3"}));
+  const auto adopted = p.take_adopted();
+  ASSERT_EQ(adopted.size(), 1u);
+  EXPECT_EQ(adopted[0].wish.id, 7u);
+  EXPECT_TRUE(adopted[0].node_returns);
+  EXPECT_TRUE(p.take_adopted().empty());
 }
 
 TEST(controller_replanning, every_phase_but_a_handover_has_a_deadline) {
   replanning p;
   EXPECT_FALSE(p.overdue(plan_begins));
-  p.recover(loss_because("n2 is lost"), {}, {}, plan_begins);
+  p.recover(loss_because("n2 is lost"), {}, plan_begins);
   EXPECT_TRUE(p.overdue(plan_begins + 61s));
   p.found(next_plan_on({"n1"}));
   p.prepare(plan_begins + 100s);

@@ -295,15 +295,15 @@ TEST_F(cluster_opened_paths, no_name_in_an_exchange_message_is_opened) {
     for (int way = 0; way < 4; ++way) {
       rude_operator c(operator_folder(folder_ / "certs", who).string(), control_port("n1"));
       const auto file = [&](const char* what) { return named(who, what); };
-      using namespace exchange;
-      const std::vector<exchange::message> all{open_session{protocol, file("session"), 0, 1, averaging_method::average, 0},
-                                               declare{1, file("buffer"), element::f32, 8}, take_lock{2, file("lock")},
-                                               free_lock{3, file("lock")}, share{4, file("memory"), element::f32, 8}};
+      const std::vector<exchange::message> all{
+          exchange::open_session{exchange::protocol, file("session"), 0, 1, exchange::averaging_method::average, 0},
+          exchange::declare{1, file("buffer"), exchange::element::f32, 8}, exchange::take_lock{2, file("lock")},
+          exchange::free_lock{3, file("lock")}, exchange::share{4, file("memory"), exchange::element::f32, 8}};
       for (std::size_t n = 0; n < all.size(); ++n) {
-        ASSERT_TRUE(c.send_frame(to_frame(all[n])));
+        ASSERT_TRUE(c.send_frame(exchange::to_frame(all[n])));
         EXPECT_TRUE(c.has_frames(n + 1)) << "no answer to message " << n;
       }
-      c.send_frame(to_frame(shared_at{5, 5, contents::full, 1, 2, 3, file("machine")}));
+      c.send_frame(exchange::to_frame(exchange::shared_at{5, 5, exchange::contents::full, 1, 2, 3, file("machine")}));
       EXPECT_TRUE(c.let_go());
     }
   expect_nothing_opened();

@@ -117,7 +117,7 @@ void draw_words(drawn& d, random_net& net, const job_spec& j) {
       d.words.push_back({when(), {mode_command{{m.name, m.options}}}, later()});
   }
   if (net.chance(0.3))
-    d.words.push_back({when(), net.chance(0.5) ? command{eval_command{}} : command{checkpoint_command{}}, later()});
+    d.words.push_back({when(), net.chance(0.5) ? command{eval_command{}, 1} : command{checkpoint_command{}}, later()});
   if (net.chance(0.2) && d.moves.empty()) {
     const auto at = when();
     const auto from = later();

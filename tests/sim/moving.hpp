@@ -22,7 +22,7 @@ inline command move_key(const std::string& layer, const std::string& node) { ret
 
 struct moved_result : run_result {
   std::vector<std::string> moved, refused;  // texts of the wishes that were granted, and of those that were refused
-  std::vector<std::string> unheard;         // why other commands were refused
+  std::vector<std::string> unheard;         // why other commands without an id were refused
   std::uint64_t announced = 0;              // commands about the mode that reached a coordinator
   std::vector<std::uint64_t> at;            // the steps of the granted wishes
   std::uint64_t first_uneven = 0;           // the first step that did not follow its predecessor; 0: none
@@ -142,7 +142,7 @@ class moving_run {
     out_.events.push_back(e);
     out_.done = out_.done || e.is<done_event>() || e.is<error_event>();
     if (const auto* m = e.as<mode_event>()) set_mode(words_, m->mode);
-    if (e.is<refused_event>()) out_.unheard.push_back(message_of(e));
+    if (e.is<refused_event>() && e.answers.empty()) out_.unheard.push_back(message_of(e));
     if (e.is<handover_refused_event>() && wishes_[wished_].what.is<lose_command>()) {
       out_.nothing_left = message_of(e);
     } else if (e.is<handover_refused_event>()) {
