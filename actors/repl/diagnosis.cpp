@@ -72,7 +72,7 @@ nlohmann::ordered_json diagnosis_object(const repl_view& v, const diagnosis& d) 
   nlohmann::ordered_json o{{"command", "diagnose"}, {"stuck", d.stuck()}, {"stuck_after_seconds", stuck_after(d.usual_step)}};
   if (d.usual_step) o["usual_step_seconds"] = *d.usual_step;
   o["roles"] = d.roles;
-  if (const auto* j = active_job(v); j && d.roles == 0) o["job"] = j->id, o["state"] = j->state;
+  if (const auto* j = active_job(v); j && d.roles == 0) o["job"] = j->id, o["state"] = text_of(j->state);
   o["silent"] = nlohmann::ordered_json::array();
   for (const auto& n : d.silent) o["silent"].push_back({{"node", n.name}, {"text", n.why}, {"needed", n.needed}});
   o["roots"] = nlohmann::ordered_json::array();

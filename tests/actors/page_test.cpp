@@ -262,7 +262,7 @@ TEST_F(page_feed_test, a_command_is_answered_when_its_event_has_come) {
   EXPECT_TRUE(backend_.announced[0].second.is<pause_command>());
   feed_.answer_lines();
   EXPECT_TRUE(s->sent.empty());
-  backend_.said.put(2, {12, paused_event{}});
+  backend_.said.put(2, {12, paused_event{}, answers_to(backend_.announced[0].second.id)});
   feed_.answer_lines();
   ASSERT_EQ(s->sent.size(), 1u);
   EXPECT_EQ(s->sent[0], (json{{"t", "reply"}, {"id", 1}, {"how", "ok"}, {"text", "job 2 paused at step 12"}, {"more", false}}));

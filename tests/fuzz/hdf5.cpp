@@ -14,7 +14,8 @@ void read_hdf5(input in) {
   if (!a) return must(!a.error().text.empty(), "refused without a reason");
   must(a->rows() > 0 && a->row_count() > 0 && static_cast<std::uint64_t>(a->rows() * a->row_count()) <= most,
        "an array without numbers, or with more than it may have");
-  must(a->numbers(0, a->rows()).size() == static_cast<std::size_t>(a->rows() * a->row_count()), "numbers are missing");
+  const auto count = a->rows() * a->row_count();
+  must(a->numbers(0, count).size() == static_cast<std::size_t>(count), "numbers are missing");
 }
 
 std::vector<std::string> sound_hdf5() { return {hdf5_test::contiguous(), hdf5_test::chunked(), hdf5_test::latest()}; }

@@ -43,7 +43,8 @@ void read_npz(input in) {
   if (!a) return must(!a.error().text.empty(), "refused without a reason");
   must(a->rows() > 0 && a->row_count() > 0, "an array without numbers");
   must(static_cast<std::uint64_t>(a->rows() * a->row_count()) <= 1 << 20, "more numbers than bytes");
-  must(a->numbers(0, a->rows()).size() == static_cast<std::size_t>(a->rows() * a->row_count()), "numbers are missing");
+  const auto count = a->rows() * a->row_count();
+  must(a->numbers(0, count).size() == static_cast<std::size_t>(count), "numbers are missing");
 }
 
 // An archive with one member x.npy, as Python's zipfile writes it.

@@ -124,14 +124,15 @@ TEST(resolved_job, of_a_prepared_job_has_the_topology_and_node_limits_of_the_fil
 
 TEST(resolved_job, strings_survive_with_quotes_control_characters_and_unicode) {
   const std::string odd = "a \"b\" \\ 'c' \t\n\x01\x7f # é 漢 \xF0\x9F\x98\x80 = [x]";
+  const std::string odd_name = "a \"b\" \\ 'c' # é 漢 \xF0\x9F\x98\x80 = [x]";
   EXPECT_EQ(toml_text(std::string("\xff"
                                   "a\xc3")),
             "\"\xEF\xBF\xBD"
             "a\xEF\xBF\xBD\"");
   auto s = parsed(text_of(sound_lines()));
   s.name = "the \"job\" \\ 'é 漢' #1";
-  s.layers[0].name = odd;
-  s.layers[1].inputs = {odd};
+  s.layers[0].name = odd_name;
+  s.layers[1].inputs = {odd_name};
   s.checkpoint.dir = "/" + odd;
   s.data.source = "text";
   s.data.values =

@@ -46,11 +46,11 @@ TEST_F(hdf5_datasets, have_the_numbers_of_one_file_or_several) {
   std::vector<double> wanted(96);
   std::iota(wanted.begin(), wanted.begin() + 48, 0);
   std::iota(wanted.begin() + 48, wanted.end(), 0);
-  EXPECT_EQ(a->numbers(0, 8), wanted);
+  EXPECT_EQ(a->numbers(0, static_cast<std::int64_t>(wanted.size())), wanted);
   wanted.resize(48);
   const auto c = open_hdf5({write("c.h5", hdf5_test::latest())}, "data", one_mib);
   ASSERT_TRUE(c) << test::error_text(c);
-  EXPECT_EQ(c->numbers(0, 4), wanted);
+  EXPECT_EQ(c->numbers(0, static_cast<std::int64_t>(wanted.size())), wanted);
 }
 
 TEST_F(hdf5_datasets, are_an_error_when_the_library_crashes) {

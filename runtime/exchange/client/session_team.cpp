@@ -11,12 +11,6 @@
 #include "runtime/exchange/troupe_exchange.h"
 
 namespace troupe::exchange {
-namespace {
-
-// Name of the memory and of the buffer for the decision. A caller's name cannot begin with byte 1.
-constexpr const char* reserved = "\x01team";
-
-}  // namespace
 
 bool session::of_team(const begin& b, const buffer& of) const {
   const bool small = of.count * bytes_of(of.type) < team::worth;
@@ -34,7 +28,7 @@ outcome session::enter_team(deadline until, bool& mine) {
   mine = false;
   if (team_) return {};  // a former team that is over
   std::unique_ptr<shared_array> memory;
-  auto r = map_shared(reserved, element::f64, team::doubles(me_.size), nullptr, until, memory);
+  auto r = map_shared(team_name, element::f64, team::doubles(me_.size), nullptr, until, memory);
   if (r.code == TROUPE_EXCHANGE_NOT_LOCAL || r.code == TROUPE_EXCHANGE_TOO_LARGE || r.code == TROUPE_EXCHANGE_MISMATCH) return {};
   if (r.code != 0) return r;
   team_ = std::make_unique<team>(std::move(memory), me_.rank, me_.size);
@@ -46,7 +40,7 @@ outcome session::decide(deadline until) {
   bool mine = false;
   if (auto r = enter_team(until, mine); r.code != 0) return r;
   std::int32_t number = 0;
-  if (auto r = declare_buffer(reserved, element::f32, 1, until, number); r.code != 0) return r;
+  if (auto r = declare_buffer(team_name, element::f32, 1, until, number); r.code != 0) return r;
   buffer of;
   {
     const std::lock_guard guard(lock_);

@@ -23,7 +23,10 @@ namespace troupe::exchange {
 // Changes: 2: shared memory. 3: teams. 4: more types, reductions and rounds; ranks assigned by the
 // hub. 5: not_allowed
 inline constexpr std::uint32_t protocol = 5;
-inline constexpr std::size_t max_name = 200;   // bytes of a session's, buffer's or lock's name
+inline constexpr std::size_t max_name = 200;  // bytes of a session's, buffer's or lock's name
+// Of the memory and of the buffer in which the ranks decide on a team (client/session_team.cpp). No
+// other name may have an unprintable character, so a caller's never equals it.
+inline constexpr const char* team_name = "\x01team";
 inline constexpr std::size_t max_text = 2000;  // bytes of an answer's text
 // Largest data of one message. A multiple of every element's size, and small enough for one chunk
 // of the transport.
