@@ -63,8 +63,8 @@ struct fake_backend final : repl_backend {
   repl_view view() const override { return v; }
   const repl_events& events() const override { return said; }
   expected<command_id> tell(std::uint32_t job, command c) override {
-    announced.emplace_back(job, c);
     c.id = said.next_command();
+    announced.emplace_back(job, c);
     on_command(c);
     return answer().transform([&] { return c.id; });
   }

@@ -82,11 +82,11 @@ TEST_F(controller_admission, a_job_that_would_not_fit_the_messages_to_the_nodes_
   h_->on("client.x", with(2'090'000), now_, out_);
   EXPECT_EQ(refusal(),
             "the job file, its included files and its overrides have 2,090,050 bytes; on this cluster a job may have at most "
-            "1,834,671: put long lists into files, or include less");
+            "1,834,667: put long lists into files, or include less");
   EXPECT_EQ(kept(), 0u);
-  h_->on("client.x", with(1'834'621), now_, out_);
+  h_->on("client.x", with(1'834'617), now_, out_);
   EXPECT_EQ(kept(), 1u) << refusal();
-  h_->on("client.x", with(1'834'622), now_, out_);
+  h_->on("client.x", with(1'834'618), now_, out_);
   EXPECT_EQ(kept(), 1u);
   h_->on_checked(ordered<check_text>().at(0).job, sound(), now_, out_);
   const auto orders = sent<prepare>();
