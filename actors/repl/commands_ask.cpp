@@ -32,7 +32,8 @@ const repl_layer* find_layer(const repl_job& j, const std::string& name) {
 
 std::string without_histograms(const std::string& why) { return "no histograms: " + why; }
 
-// The reply to `_follow layer JOB EVENT LEFT COMMAND NAME`: the layer, with the histograms in `said`.
+// The reply to `_follow layer JOB EVENT LEFT COMMAND NAME`: the layer, with the histograms in
+// `said`.
 repl_reply show_layer(const repl_request& r, const std::vector<repl_event>& said, const std::string& note) {
   std::uint32_t id = 0;
   const auto view = r.backend.view();

@@ -130,8 +130,8 @@ class replanning {
   // A node failed while swapping.
   void break_swap(const std::string& node, const failure_cause& cause);
   bool overdue(instant now) const { return next_ && next_->deadline && now > *next_->deadline; }
-  // The next plan becomes the running one. Returns it. The changes of a broken recovery are dropped;
-  // those of another broken plan stay, and the recovery makes them.
+  // The next plan becomes the running one. Returns it. The changes of a broken recovery are
+  // dropped; those of another broken plan stay, and the recovery makes them.
   successor begin();
   // Removes the next plan, if there is one, and returns it.
   std::optional<successor> drop();
