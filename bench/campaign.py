@@ -26,24 +26,28 @@ from lost_worker import free_ports
 NODES = 3
 PATIENCE_S = 100  # a client that waits for its outcome gives up after 180 s, and a recovery takes 10 s
 SETTLES_S = 60
-COMMANDS = ("pause", "pause", "resume", "set train.dynamics.lr 0.0{digit}", "mode ssp staleness={digit}", "move loss {node}", "drain {node}",
+COMMANDS = ("pause", "pause", "resume", "set train.dynamics.lr 0.0{digit}", "mode ssp staleness={digit}", "move scores {node}", "drain {node}",
             "add-node {node}", "checkpoint", "eval", "stop", "kill")
 FAULTS = ("none", "kill n3", "stop n3", "drop n3", "kill n1", "stop n1")
 JOB = """
 [job]
 name = "campaign"
-precision = "f64"
 [data]
-source = "regression"
-columns = 8
-noise = 3
+source = "synthetic"
+shape = [8]
+classes = 4
 examples = 4096
-test = 64
-batch = 64
+test_examples = 64
+batch = 48
+[[layer]]
+name = "scores"
+type = "linear"
+inputs = ["data"]
+outputs = 4
 [[layer]]
 name = "loss"
-type = "squares"
-inputs = ["data", "label"]
+type = "softmax_loss"
+inputs = ["scores", "label"]
 [train]
 dynamics = { rule = "sgd", lr = 0.001 }
 sync = { mode = "bsp" }
@@ -179,7 +183,9 @@ def combination(c, draw):
     lines = [draw.choice(COMMANDS).format(**fill) for _ in range(2)]
     moments = [draw.choice((0, 0.5, 0.7, 1.5, 3)) for _ in range(2)]  # the fault begins at 0.5 s
     made = c.ask(f"submit {c.job}", "--json", timeout=60)
-    number = json.loads(made.stdout)["job"]
+    if made is None or made.returncode != 0:
+        raise RuntimeError(f"the job was refused: {made and made.stdout}")
+    number = json.loads(made.stdout.splitlines()[0])["job"]
     if not wait_for(lambda: (j := c.job_row(number)) and j["state"] == "running" and j["step"] > 0, 30):
         return fault, seconds, list(zip(lines, moments)), [], "the job did not start"
     replies = [None, None]

@@ -15,7 +15,7 @@ namespace troupe {
 
 // Limits of a plan. Every node builds the whole plan, and a small file can request a huge one;
 // therefore sizes are checked before memory is allocated.
-constexpr std::size_t max_parts = std::size_t{1} << 20;  // of layers over all workers: workers x layers
+constexpr std::size_t max_parts = std::size_t{1} << 21;  // of layers over all workers: workers x layers
 constexpr std::size_t max_roles = std::size_t{1} << 20;
 constexpr std::size_t max_edges = std::size_t{1} << 21;
 constexpr std::size_t max_blocks = std::size_t{1} << 20;      // of parameters

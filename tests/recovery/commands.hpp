@@ -162,8 +162,11 @@ inline std::string command_law::disagreement(const sent_command& c) const {
   const auto& [event, job, used] = at->second;
   const auto words = words_of(c.line);
   const auto& name = words.front();
-  if (ends_job(event) && (name == "stop" || name == "kill"))
-    return job.over() && (name == "kill" || ok == event.is<done_event>()) ? "" : "the job's end does not fit";
+  if (ends_job(event) && (name == "stop" || name == "kill")) {
+    const bool done = event.is<done_event>();
+    const bool fits = name == "kill" || (ok ? done : !done || job.kept < event.step);  // `stop` needs its checkpoint, too
+    return job.over() && fits ? "" : "the job's end does not fit";
+  }
   if (ends_job(event) || event.is<refused_event>() || event.is<not_told_event>() || event.is<checkpoint_lost_event>())
     return ok ? "not refused, but the event is" : "";
   const auto fits = [&] {

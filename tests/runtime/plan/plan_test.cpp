@@ -292,7 +292,7 @@ TEST(plan, beyond_a_size_limit_is_refused_with_that_limit) {
   j.topology.workers_per_group = 65535;
   EXPECT_THAT(
       plan_errors_of(j, nodes_named({"local"})),
-      ElementsAre("job.toml:6:1: the plan would have more than 1,048,576 parts of layers (workers x layers) (the maximum) for "
+      ElementsAre("job.toml:6:1: the plan would have more than 2,097,152 parts of layers (workers x layers) (the maximum) for "
                   "65,535 workers, 100 layers, 1 shards of a server group"));
   j = small_net(65535, 65535);
   j.topology.key_at["workers_per_group"] = {"job.toml", 6, 1};
