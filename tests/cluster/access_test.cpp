@@ -176,8 +176,9 @@ TEST_F(cluster_access, histograms_of_weights_are_shown_to_the_owner_and_admin) {
       EXPECT_EQ(r.how, repl_reply::kind::ok) << who << " " << r.text;
       EXPECT_EQ(r.text.find("buckets") != std::string::npos, who == "alice" || who == "client") << who << " " << r.text;
       // The REPL's own word, by which it polls for the outcome of a command.
-      if (who == "bob" || who == "eve")
+      if (who == "bob" || who == "eve") {
         EXPECT_EQ(ask_at(as(who, node), "_follow layer 1 0 5 1 ip1", true).text.find("buckets"), std::string::npos) << who;
+      }
     }
   EXPECT_EQ(ask_at(as("alice"), "stop").how, repl_reply::kind::ok);
   b.join();
