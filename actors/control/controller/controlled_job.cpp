@@ -28,8 +28,9 @@ job_activity controlled_job::doing() const {
   if (!run.runs()) return job_activity::none;
   if (recovery.rejoins()) return job_activity::rejoining;
   if (plans.recovers()) return job_activity::recovering;
+  if (recovery.paused() && !run.paused() && !run.stopping()) return job_activity::pausing;
   if (const auto& n = plans.next()) return n->wish.is<drain_command>() ? job_activity::draining : job_activity::moving;
-  return recovery.paused() && !run.paused() && !run.stopping() ? job_activity::pausing : job_activity::none;
+  return job_activity::none;
 }
 
 controlled_job& job_table::add(std::uint32_t id) {
