@@ -1,12 +1,11 @@
 #include "runtime/node/serving/predict_server.hpp"
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "runtime/node/http/access.hpp"
+#include "runtime/node/serving/body_readers.hpp"
 #include "runtime/node/serving/request_body.hpp"
 
 namespace troupe {
@@ -128,11 +127,11 @@ bool good_name(const std::string& name) {
 struct predict_server::impl {
   std::vector<std::shared_ptr<void>> keep;  // the nets
   std::vector<std::function<void()>> end;   // ends the batchers, before the server
-  boost::asio::thread_pool readers{2};      // read bodies: one of 64 MiB takes a second
+  body_readers readers{2};                  // one body of 64 MiB takes a second
   std::unique_ptr<http::server> server;
   ~impl() {  // the server object lives until nothing can reply any more
     if (server) server->stop();
-    readers.join();
+    readers.end();
     for (auto& e : end) e();
   }
 };
@@ -158,9 +157,9 @@ expected<std::unique_ptr<predict_server>, coded_error> predict_server::open(std:
     const auto each = static_cast<std::size_t>(s->runner->example().count()) * sizeof(float);
     const auto later = [net = s.get(), most = most_waiting_examples(o.batching, each), pool = &made->readers](
                            http::request&& r, const replier& reply) {
-      boost::asio::post(*pool, [net, most, r = std::move(r), reply]() mutable {
+      pool->add([net, most, r = std::make_shared<http::request>(std::move(r)), reply] {
         try {
-          handle(*net, std::move(r), most, reply);
+          handle(*net, std::move(*r), most, reply);
         } catch (const std::exception& e) {  // no memory
           reply(refused(500, e.what()));
         }
