@@ -13,6 +13,8 @@
 
 namespace troupe {
 
+inline constexpr std::uint64_t deflate_ratio = 1032;  // maximum compression ratio of deflate (zlib's technical notes)
+
 // Reads a whole regular file, up to its size at opening, which must be at most `most`. The error
 // does not name the file.
 expected<void> read_whole(const std::string& path, std::vector<std::uint8_t>& out,

@@ -19,7 +19,6 @@ using bytes = std::vector<std::uint8_t>;
 
 constexpr std::uint64_t max_elements = std::uint64_t{1} << 36;  // 64 GiB: a larger set is not meant to be kept in memory
 constexpr std::size_t inflate_step = std::size_t{4} << 20;
-constexpr std::uint64_t deflate_ratio = 1032;  // maximum compression ratio of deflate (zlib's technical notes)
 
 struct idx_header {
   std::vector<std::int64_t> extents;

@@ -32,8 +32,8 @@ expected<void, record_error> claim_folder(const std::filesystem::path& folder, c
 bool is_in_owned_folder(const std::filesystem::path& path);
 
 // Which of several kept things to remove so that at most `keep` stay. `owners`: of each, the newest
-// first. The oldest of the owner with the most goes first, so that nobody's jobs displace the only
-// things of another owner. Returns indices in ascending order.
+// first. The oldest of the owner with the most goes first, so that the jobs of one owner do not
+// displace the only things of another owner. Returns indices in ascending order.
 std::vector<std::size_t> surplus(const std::vector<std::string>& owners, std::size_t keep);
 
 }  // namespace troupe

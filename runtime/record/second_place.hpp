@@ -32,7 +32,7 @@ using second_place = std::string;
 // Writes to `file`; if that fails, to the second place under the same name.
 kept_file write_or_elsewhere(second_place& place, const std::string& file, const file_writer& write);
 // Saves as save_checkpoint() does; if that fails, in the second place as `name`, and puts a link to
-// that file into the folder, so that whoever searches the folder finds it. `path`: the link, if the
+// that file into the folder, so that a search of the folder finds it. `path`: the link, if the
 // folder takes one.
 kept_file save_checkpoint_or_elsewhere(second_place& place, const std::string& folder, const std::string& name, const checkpoint& c,
                                        std::size_t keep, const before_write& before = {});

@@ -67,8 +67,8 @@ void refused(job_call& c, const command& wish);
 // A node of the job shuts down. Returns false if the job has to stop for it.
 bool take_leave(job_call& c, const std::string& node);
 // The connection with a node of the running job has ended. Returns true if the probable cause is
-// that this daemon was suspended, so that the node may still have its roles. A next plan, whoever
-// asked for it, is dropped, or broken while nodes swap: the recovery that follows makes another.
+// that this daemon was suspended, so that the node may still have its roles. A next plan is
+// dropped, or broken while nodes swap: the recovery that follows makes another.
 bool comes_back(job_call& c, const std::string& node);
 void watch_rejoining(job_call& c);
 

@@ -12,8 +12,6 @@
 namespace troupe {
 namespace {
 
-constexpr std::uint64_t deflate_ratio = 1032;  // maximum compression ratio of deflate (zlib's technical notes)
-
 std::string text_of(int code) {
   zip_error_t e;
   zip_error_init_with_code(&e, code);

@@ -4,13 +4,13 @@
 #include <cstdio>
 #include <cstring>
 
+#include "runtime/data/file_bytes.hpp"
 #include "runtime/node/images/codecs.hpp"
 
 namespace troupe::images {
 namespace {
 
 constexpr png_uint_32 max_png_side = 65535;
-constexpr std::uint64_t deflate_ratio = 1032;  // the highest ratio of deflate (zlib's technical notes)
 
 struct png_state {
   png_structp png;
