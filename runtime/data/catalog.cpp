@@ -1,4 +1,5 @@
 // The registries of sources and samplers, and their stock entries.
+#include <algorithm>
 #include <utility>
 
 #include "runtime/data/stock.hpp"
@@ -30,16 +31,11 @@ void add_stock_eval_samplers(eval_sampler_registry& r) {
   r.add(sequence_eval_sampler_type());
 }
 
-std::vector<worker_share> shares_of(const sampler_config& c) {
-  if (!c.shares.empty()) return c.shares;
-  std::vector<worker_share> out;
-  std::int64_t first = 0;
-  for (std::uint32_t w = 0; w < c.workers; ++w) {
-    const auto count = c.batch / c.workers + (w < c.batch % c.workers ? 1 : 0);
-    out.push_back({first, count});
-    first += count;
-  }
-  return out;
+worker_shares shares_of(const sampler_config& c) {
+  if (c.shares) return *c.shares;
+  const auto least = c.batch / c.workers, more = c.batch % c.workers;
+  const auto first = c.worker * least + std::min<std::int64_t>(c.worker, more);
+  return {{first, least + (c.worker < more ? 1 : 0)}, first, c.batch, least + (more > 0 ? 1 : 0)};
 }
 
 void check_sampler_config(const sampler_config& c) {

@@ -16,12 +16,9 @@ namespace {
 
 class own_order_sampler final : public sampler {
  public:
-  explicit own_order_sampler(const sampler_config& c) : seed_(worker_seed(c.seed, c.worker)), order_(0, c.examples) {
-    const auto shares = shares_of(c);
-    share_ = shares.at(c.worker);
-    std::int64_t most = 1;
-    for (const auto& s : shares) most = std::max(most, s.count);
-    steps_ = c.examples / most;
+  explicit own_order_sampler(const sampler_config& c)
+      : seed_(worker_seed(c.seed, c.worker)), share_(shares_of(c).own), order_(0, c.examples) {
+    steps_ = c.examples / std::max<std::int64_t>(1, shares_of(c).largest);
     pass_ = c.examples / std::max<std::int64_t>(1, share_.count);
   }
 

@@ -16,12 +16,12 @@ namespace {
 
 class replicate_sampler final : public sampler {
  public:
-  explicit replicate_sampler(const sampler_config& c) : seed_(c.seed), order_(0, c.examples) {
-    const auto shares = shares_of(c);
-    first_ = shares.at(c.worker).first;
-    for (const auto& s : shares) max_ = std::max(max_, s.count);
-    steps_ = c.examples / max_;
-  }
+  explicit replicate_sampler(const sampler_config& c)
+      : seed_(c.seed),
+        first_(shares_of(c).own.first),
+        max_(std::max<std::int64_t>(1, shares_of(c).largest)),
+        steps_(c.examples / max_),
+        order_(0, c.examples) {}
 
   std::int64_t steps_per_epoch() const override { return steps_; }
   std::int64_t held_bytes() const override { return order_.bytes(); }

@@ -6,10 +6,12 @@
 // An epoch is one pass of every worker over its examples.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,9 +22,24 @@
 
 namespace troupe {
 
-// One worker's examples of the global batch.
+// One worker's examples of the batch of its worker group.
 struct worker_share {
   std::int64_t first = 0, count = 0;
+};
+// The worker's share, and what a sampler needs of the shares of all workers of the job: their sum
+// and their maximum, and the sum of those of the workers before this one. Several worker groups
+// take several batches per step, so the sum may exceed the batch.
+struct worker_shares {
+  worker_share own;
+  std::int64_t before = 0, all = 0, largest = 0;
+
+  // Adds the share of worker `w` to those of worker `of`.
+  void add(worker_share s, std::uint32_t w, std::uint32_t of) {
+    if (w == of) own = s;
+    if (w < of) before += s.count;
+    all += s.count;
+    largest = std::max(largest, s.count);
+  }
 };
 
 struct sampler_config {
@@ -30,7 +47,8 @@ struct sampler_config {
   std::int64_t examples = 0;  // of the training split
   std::int64_t batch = 0;     // global
   std::uint32_t worker = 0, workers = 1;
-  std::vector<worker_share> shares = {};  // by worker; empty: the batch is split as evenly as possible
+  // None: the batch is split as evenly as possible (the first workers have one example more).
+  std::optional<worker_shares> shares = {};
 };
 
 class sampler {

@@ -21,13 +21,8 @@ class shard_sampler final : public sampler {
  public:
   shard_sampler(const sampler_config& c, bool random)
       : seed_(worker_seed(c.seed, c.worker)), deal_(sub_key(c.seed, ~std::uint64_t{0})), order_(0, 0) {
-    const auto shares = shares_of(c);
-    share_ = shares.at(c.worker);
-    std::int64_t all = 0, before = 0;
-    for (std::uint32_t w = 0; w < shares.size(); ++w) {
-      all += shares[w].count;
-      before += w < c.worker ? shares[w].count : 0;
-    }
+    const auto [own, before, all, largest] = shares_of(c);
+    share_ = own;
     steps_ = c.examples / all;
     if (steps_ == 0)
       throw option_error("batch", "the workers take " + std::to_string(all) + " examples per step, but the training set has only " +

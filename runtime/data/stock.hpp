@@ -30,8 +30,7 @@ eval_sampler_type sequence_eval_sampler_type();  // sequence_sampler.cpp
 
 // Checks that there is at least one whole batch. Throws option_error (key "batch").
 void check_sampler_config(const sampler_config& c);  // catalog.cpp
-// The shares of all workers: as given, or the batch split evenly (the first workers have one
-// example more).
-std::vector<worker_share> shares_of(const sampler_config& c);  // catalog.cpp
+// As given, or of a batch that is split evenly.
+worker_shares shares_of(const sampler_config& c);  // catalog.cpp
 
 }  // namespace troupe

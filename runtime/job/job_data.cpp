@@ -49,8 +49,12 @@ std::unique_ptr<sampler> make_sampler(const prepared_job& j, std::uint32_t worke
   c.batch = j.spec.data.batch;
   c.worker = worker;
   c.workers = static_cast<std::uint32_t>(std::max<std::size_t>(1, j.plan.ranges.size()));
-  const auto n = j.graph.packet_examples;
-  for (const auto& r : j.plan.ranges) c.shares.push_back({r.first * n, r.count * n});
+  if (worker < j.plan.ranges.size()) {
+    const auto n = j.graph.packet_examples;
+    c.shares.emplace();
+    for (std::uint32_t w = 0; w < j.plan.ranges.size(); ++w)
+      c.shares->add({j.plan.ranges[w].first * n, j.plan.ranges[w].count * n}, w, worker);
+  }
   return type->make(j.spec.data.sampler.values, c);
 }
 

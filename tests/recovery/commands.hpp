@@ -108,6 +108,7 @@ class command_law {
         if (n.steps_at_risk) o.used.insert(n.name);
       if (!outcomes_.emplace(id, std::move(o)).second) f_->violated("a command has two outcomes");
     }
+    if (job_now().state == job_state::stopping && paused_ == known::yes) paused_ = known::unknown;  // a stop ends the pause
     if (e.is<paused_event>()) paused_ = known::yes;
     if (e.is<resumed_event>() || (e.is<step_event>() && paused_ == known::unknown)) paused_ = known::no;
     if (e.is<step_event>() && paused_ == known::yes) f_->violated("a paused job has made step " + std::to_string(e.step));
@@ -167,6 +168,8 @@ inline std::string command_law::disagreement(const sent_command& c) const {
     const bool fits = name == "kill" || (ok ? done : !done || job.kept < event.step);  // `stop` needs its checkpoint, too
     return job.over() && fits ? "" : "the job's end does not fit";
   }
+  // The job may have ended by itself before.
+  if (event.is<not_told_event>() && (name == "stop" || name == "kill")) return !ok || job.over() ? "" : "the job goes on";
   if (ends_job(event) || event.is<refused_event>() || event.is<not_told_event>() || event.is<checkpoint_lost_event>())
     return ok ? "not refused, but the event is" : "";
   const auto fits = [&] {

@@ -152,8 +152,10 @@ class loaders_of {
     ASSERT_EQ(std::memcmp(got.raw(), want.raw(), want.bytes()), 0) << scene_.kind << " seed " << scene_.seed;
   }
   std::unique_ptr<sampler> sampler_of(std::uint32_t w) {
-    sampler_config c{job->spec.seed, 64, 2 * scene_.packets, w, scene_.workers, {}};
-    for (const auto& r : job->plan.ranges) c.shares.push_back({2 * r.first, 2 * r.count});
+    sampler_config c{job->spec.seed, 64, 2 * scene_.packets, w, scene_.workers};
+    c.shares.emplace();
+    for (std::uint32_t i = 0; i < job->plan.ranges.size(); ++i)
+      c.shares->add({2 * job->plan.ranges[i].first, 2 * job->plan.ranges[i].count}, i, w);
     return job->all->samplers.find(scene_.kind)->make(job->spec.data.sampler.values, c);
   }
   void replace(role_id r, std::unique_ptr<role> by) { world_.add(r, job->plan[r].node, std::move(by)); }

@@ -36,7 +36,9 @@ struct company {
   }
   std::unique_ptr<sampler> make(const std::string& kind, std::uint32_t worker) const {
     const auto& t = type_of(kind);
-    sampler_config c{seed, examples, batch, worker, static_cast<std::uint32_t>(counts.size()), shares()};
+    sampler_config c{seed, examples, batch, worker, static_cast<std::uint32_t>(counts.size())};
+    c.shares.emplace();
+    for (std::uint32_t w = 0; w < counts.size(); ++w) c.shares->add(shares()[w], w, worker);
     return t.make(check_options(given, t.specs), c);
   }
 };
