@@ -18,8 +18,8 @@ constexpr std::size_t room_for_fields = 64 << 10;  // for the other fields of a 
 
 std::string dumped_answer(const answer_json& o) { return o.dump(-1, ' ', false, answer_json::error_handler_t::replace); }
 
-std::string why_cut(std::size_t bytes) {
-  return "the answer has " + with_commas(bytes) + " bytes, and a message at most " + with_commas(max_message);
+std::string why_cut(std::size_t bytes, std::size_t most) {
+  return "the answer has " + with_commas(bytes) + " bytes, and at most " + with_commas(most) + " are sent";
 }
 
 // --- texts
@@ -65,7 +65,7 @@ std::pair<answer_json*, std::size_t> largest_list(answer_json& o) {
 std::string cut_object(const std::string& line, std::size_t most) {
   auto o = answer_json::parse(line, nullptr, false);
   const auto failed = [&] {
-    return dumped_answer({{"event", "error"}, {"where", "repl"}, {"message", "no answer: " + why_cut(line.size())}});
+    return dumped_answer({{"event", "error"}, {"where", "repl"}, {"message", "no answer: " + why_cut(line.size(), most)}});
   };
   if (!o.is_object()) return failed();
   shorten_texts_in(o);
@@ -108,7 +108,8 @@ std::string fitted_answer(const std::string& text, std::size_t most) {
     cut += line + "\n";
   }
   const auto left_out = lines.size() - kept;
-  auto why = (left_out > 0 ? with_commas(left_out) + " more lines are left out: " : "long lines are cut: ") + why_cut(text.size());
+  auto why =
+      (left_out > 0 ? with_commas(left_out) + " more lines are left out: " : "long lines are cut: ") + why_cut(text.size(), most);
   return cut + (json ? dumped_answer({{"event", "warning"}, {"message", std::move(why)}}) : "... " + why);
 }
 

@@ -2,8 +2,9 @@
 // is missing, and nothing is dropped in silence:
 //
 //   texts of errors and events     "... (N more bytes)"
-//   answers                        long texts shortened, then lines or entries left out; with
-//                                  --json the object has "cut": true and "left_out": N
+//   answers                        sent in several messages (answer_pieces.hpp); above 16 MiB long
+//                                  texts are shortened, then lines or entries left out; with --json
+//                                  the object has "cut": true and "left_out": N
 //   reports                        one entry in place of the roles that are left out
 //   events with many values        a warning in place of the event
 //

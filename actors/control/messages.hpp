@@ -8,7 +8,7 @@
 //   client -> coordinator's daemon  submit, follow, fetch; answered by submitted, said..., piece
 //   coordinator's daemon -> client  fetch, for the file that a submitted job starts from; answered
 //                                   by piece
-//   client -> any daemon            ask, answered by answer; look, answered by looked
+//   client -> any daemon            ask, answered by answer..., answer; look, answered by looked
 //   node -> coordinator's daemon    join, prepared, trouble, ended, report, leaving, ask, revised,
 //                                   swapped
 //   coordinator's daemon -> node    joined, prepare, end_job, answer, revise, swap, forget, inject
@@ -279,9 +279,10 @@ struct answer {
   std::uint64_t id = 0;
   std::uint8_t how = 0;  // repl_reply::kind
   std::string text, next;
+  bool more = false;  // the next answer with this id continues the text (answer_pieces.hpp)
   template <class S>
   static auto fields(S& s) {
-    return std::tie(s.id, s.how, s.text, s.next);
+    return std::tie(s.id, s.how, s.text, s.next, s.more);
   }
 };
 

@@ -1,4 +1,5 @@
 // Sends REPL lines to the REPL actor of a daemon.
+#include "actors/control/answer_pieces.hpp"
 #include "actors/control/client/client_link.hpp"
 #include "actors/repl/command.hpp"
 #include "actors/repl/signals.hpp"
@@ -28,11 +29,13 @@ class remote_lines {
     if (const auto sent = link_->send(a); !sent) return {kind::failed, repl_error_text(json_, sent.error().message)};
     const auto within = text ? 70s : 10s;  // with a text: the daemon checks the submission and opens its data
     const auto deadline = std::chrono::steady_clock::now() + within;
+    control::answer_pieces pieces;
     while (std::chrono::steady_clock::now() < deadline) {
       auto m = link_->receive(100ms);
       const auto* r = m ? std::get_if<control::answer>(&*m) : nullptr;
-      if (r && r->id == a.id && r->how <= static_cast<std::uint8_t>(kind::quit))
-        return {static_cast<kind>(r->how), r->text, r->next};
+      if (r && r->how <= static_cast<std::uint8_t>(kind::quit))
+        if (auto whole = pieces.take(*r, a.id))
+          return {static_cast<kind>(whole->how), std::move(whole->text), std::move(whole->next)};
       if (link_->lost()) return lost();
       if (repl_signals::ends() != 0)
         return {kind::failed, repl_error_text(json_, "interrupted; " + link_->daemon() + " may still execute the command")};

@@ -30,7 +30,7 @@ inline std::vector<message> message_samples() {
           fetch{3, 4},
           piece{3, 4, 5, std::string(1000, '\xfe'), {}},
           ask{1, true, "line", "text", "alice", 2},
-          answer{1, 2, "text", "next"},
+          answer{1, 2, "text", "next", true},
           revise{{1, {"f", "t", {}}, "hash", {{"n1", "a", 2}}, false, 0, "alice"},
                  3,
                  {{"fc6", {"n1", "n2"}, true}},

@@ -165,8 +165,9 @@ inline std::string command_law::disagreement(const sent_command& c) const {
   const auto& name = words.front();
   if (ends_job(event) && (name == "stop" || name == "kill")) {
     const bool done = event.is<done_event>();
-    const bool fits = name == "kill" || (ok ? done : !done || job.kept < event.step);  // `stop` needs its checkpoint, too
-    return job.over() && fits ? "" : "the job's end does not fit";
+    const bool kept = name == "kill" || !done || !event.as<done_event>()->stopped() || job.kept == event.step;
+    if (!kept) return "the job has stopped at step " + std::to_string(event.step) + " without a checkpoint";
+    return job.over() && (name == "kill" || ok == done) ? "" : "the job's end does not fit";
   }
   // The job may have ended by itself before.
   if (event.is<not_told_event>() && (name == "stop" || name == "kill")) return !ok || job.over() ? "" : "the job goes on";

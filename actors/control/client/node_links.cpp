@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto try_again_after = 2s;
-constexpr std::size_t most_at_once = 32;  // connections that are made at the same time
+constexpr std::size_t most_links_at_once = 32;  // connections that are made at the same time
 
 void connect(node_links::node& n, std::chrono::milliseconds within) {
   n.tried = std::chrono::steady_clock::now();
@@ -28,9 +28,9 @@ void drop(node_links::node& n) {
 
 node_links::node_links(const cluster_spec& c, std::chrono::milliseconds within) {
   for (const auto& n : c.nodes) nodes_.push_back({.where = {c.name, c.tls_dir, n.address, n.name}});
-  for (std::size_t from = 0; from < nodes_.size(); from += most_at_once) {
+  for (std::size_t from = 0; from < nodes_.size(); from += most_links_at_once) {
     std::vector<std::jthread> threads;
-    for (std::size_t i = from; i < std::min(from + most_at_once, nodes_.size()); ++i)
+    for (std::size_t i = from; i < std::min(from + most_links_at_once, nodes_.size()); ++i)
       threads.emplace_back([this, i, within] { connect(nodes_[i], within); });
   }
 }

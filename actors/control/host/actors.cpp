@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "actors/control/answer_pieces.hpp"
 #include "actors/control/executor/checker.hpp"
 #include "actors/control/host/control_parts.hpp"
 #include "actors/control/host/gate.hpp"
@@ -356,7 +357,8 @@ void control_actor::answer_repl(const submitted& m) {
   const auto asked = submissions_.take(m.ask);
   if (!asked) return;
   const auto reply = s_.options.answers.submitted(asked->json, number_of(m.job), m.messages);
-  s_.control_net->send(asked->peer, to_frame(answer{asked->id, static_cast<std::uint8_t>(reply.how), reply.text, {}}));
+  for (const auto& piece : in_pieces({asked->id, static_cast<std::uint8_t>(reply.how), reply.text, {}}))
+    s_.control_net->send(asked->peer, to_frame(piece));
 }
 
 void control_actor::report_state() {

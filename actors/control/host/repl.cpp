@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "actors/control/answer_pieces.hpp"
 #include "actors/control/host/actors.hpp"
 #include "actors/view/injection.hpp"
 #include "actors/view/job_progress.hpp"
@@ -164,10 +165,11 @@ class repl_actor final : public compat::base_actor {
   }
 
   void relayed(const answer& a) {
-    const auto found = relays_.extract(a.id);
-    if (found.empty()) return;
-    const auto& r = found.mapped();
-    s_.control_net->send(r.peer, to_frame(answer{r.id, a.how, a.text, a.next}));
+    const auto found = relays_.find(a.id);
+    if (found == relays_.end()) return;
+    const auto& r = found->second;
+    s_.control_net->send(r.peer, to_frame(answer{r.id, a.how, a.text, a.next, a.more}));
+    if (!a.more) relays_.erase(found);
   }
 
   template <class Which>
@@ -183,7 +185,8 @@ class repl_actor final : public compat::base_actor {
   }
 
   void reply(const std::string& peer, std::uint64_t id, const repl_reply& r) {
-    s_.control_net->send(peer, to_frame(answer{id, static_cast<std::uint8_t>(r.how), r.text, r.next}));
+    for (const auto& piece : in_pieces({id, static_cast<std::uint8_t>(r.how), r.text, r.next}))
+      s_.control_net->send(peer, to_frame(piece));
   }
 
   shared& s_;
