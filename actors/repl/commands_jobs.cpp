@@ -45,8 +45,8 @@ constexpr repl_following to_the_resume = {.name = "resume", .handle_event = hear
 
 // --- stop, kill
 
-// Replies when the job has ended. Fails if it ended with an error, or if a checkpoint or its
-// weights could not be saved.
+// Replies when the job has ended. Fails if it ended with an error, if it stopped and its checkpoint
+// could not be saved, or if its weights could not be saved.
 std::optional<repl_reply> hear_end(const repl_request& r, const repl_event& end, const std::vector<repl_event>& said) {
   if (!ends_job(end.what)) return std::nullopt;
   const auto* done = end.what.as<done_event>();
@@ -56,7 +56,7 @@ std::optional<repl_reply> hear_end(const repl_request& r, const repl_event& end,
     if (unsaved.find(text) == std::string::npos) unsaved += (unsaved.empty() ? "" : "\n") + text;
   };
   for (const auto& e : said) {
-    if (const auto* lost = e.what.as<checkpoint_lost_event>()) add(lost->message);
+    if (const auto* lost = e.what.as<checkpoint_lost_event>(); lost && done->stopped()) add(lost->message);
     if (const auto* c = e.what.as<checkpoint_event>()) {
       file = c->file;
       unsaved.clear();  // an earlier one was not saved

@@ -143,6 +143,19 @@ TEST_F(repl_outcome_test, checkpoint_and_stop_report_step_and_file) {
   EXPECT_EQ(o["file"], "/runs/7/d.safetensors");
 }
 
+// `stop` needs a checkpoint only of a job that stops: one that finishes has its weights.
+TEST_F(repl_outcome_test, stop_fails_for_a_checkpoint_that_was_not_saved_only_if_the_job_stops) {
+  const event_effect lost{59, checkpoint_lost_event{"left out"}};
+  reacts({lost, {60, done_event{.how = how_ended::stopped}}}, 1);
+  const auto stopped = run("stop");
+  EXPECT_EQ(stopped.how, kind::failed);
+  EXPECT_EQ(stopped.text, "left out");
+  reacts({lost, {60, done_event{.how = how_ended::finished}}}, 1);
+  const auto finished = run("stop");
+  EXPECT_EQ(finished.how, kind::ok);
+  EXPECT_EQ(finished.text, "job 2 done at step 60");
+}
+
 TEST_F(repl_outcome_test, kill_reports_the_step_and_that_nothing_was_saved) {
   reacts({{61, error_event{"killed by client"}}});
   EXPECT_EQ(text("kill"), "job 2 killed at step 61, without a checkpoint");

@@ -46,7 +46,7 @@ void not_gathered(job_call& c) {
 void complete(job_call& c, done_event& d) {
   auto& j = c.j;
   d.tcp_bytes = j.run.tcp_bytes();
-  if (!j.files.unsaved.empty()) d.alerts.push_back(j.files.unsaved);
+  if (!j.files.unsaved.empty() && d.stopped()) d.alerts.push_back(j.files.unsaved);
   if (j.log.stores_given_up()) d.alerts.emplace_back("the weights were not written in time");
   while (const auto s = j.log.take_result(kept_kind::weights)) {
     d.weights_sha256 = j.view.weights_sha256 = s->sha256;
