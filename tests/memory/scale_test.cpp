@@ -56,8 +56,8 @@ TEST(scale, roles_have_no_lists_of_all_workers) {
   EXPECT_LT(made.large, nodes / 10) << "of " << roles.size() << " roles";
 }
 
-// From 256 nodes on: with fewer, `hierarchical` has fewer shards than blocks of parameters, and every
-// node sends to every shard.
+// From 256 nodes on: with fewer, `hierarchical` has fewer shards than blocks of parameters, and
+// every node sends to every shard.
 TEST(scale, allocations_of_a_run_grow_with_the_nodes) {
   if (!allocations::counted()) GTEST_SKIP() << "allocations are not counted in this build";
   for (const char* reducer : {"server", "tree", "hierarchical"}) {
