@@ -35,11 +35,11 @@ expected<void, record_error> check_same_job(const recorded_plan& p) {
   return {};
 }
 
-expected<void, record_error> begin_with_recorded(prepared_job& j, const std::string& file) {
+expected<void, post_mortem_error> begin_with_recorded(prepared_job& j, const std::string& file) {
   auto read = load_checkpoint(file);
-  if (!read) return unexpected(std::move(read).error());
+  if (!read) return unexpected(post_mortem_error{std::move(read).error(), true});
   auto h = handover_of(*std::move(read));
-  if (!h) return unexpected(record_error{file, {}, "metadata '" + h.error().text + "' is missing or malformed"});
+  if (!h) return unexpected(post_mortem_error{{file, {}, "metadata '" + h.error().text + "' is missing or malformed"}, true});
   const auto step = h->step;
   auto named = std::move(h->named);
   continue_at(j, step, std::make_shared<const handover>(*std::move(h)), std::move(named));
@@ -47,28 +47,34 @@ expected<void, record_error> begin_with_recorded(prepared_job& j, const std::str
 }
 
 // Gives the job the state that the recorded or failed plan began with.
-expected<void, record_error> begin_like(prepared_job& j, const recorded_plan& p, const std::string& numerics) {
+expected<void, post_mortem_error> begin_like(prepared_job& j, const recorded_plan& p, const std::string& numerics) {
   const auto& all = p.nodes;
   const auto& first = all.front().begins;
   if (first.kind == plan_beginning::with::fillers) return {};
   const auto named = std::find_if(all.begin(), all.end(), [](const post_mortem& m) { return !m.begins.file.empty(); });
   if (named == all.end())
-    return unexpected(record_error{p.folders.front(),
-                                   {},
-                                   "the state that the plan began with is in the folder of node " +
-                                       j.plan.nodes[j.plan.roles.front().node].name + ", which has the coordinator role: add it"});
+    return unexpected(
+        post_mortem_error{{p.folders.front(),
+                           {},
+                           "the state that the plan began with is in the folder of node " +
+                               j.plan.nodes[j.plan.roles.front().node].name + ", which has the coordinator role: add it"}});
   const auto& b = named->begins;
   if (b.kind == plan_beginning::with::recorded) return begin_with_recorded(j, b.file);
   if (b.sha256.empty())
-    return unexpected(record_error{b.file, {}, "the job began with this file, but the file had changed when the job failed"});
+    return unexpected(
+        post_mortem_error{{b.file, {}, "the job began with this file, but the file had changed when the job failed"}});
   const auto read = read_file(b.file);
-  if (!read) return unexpected(record_error{b.file, {}, "the job began with this file: " + read.error().text});
+  if (!read) return unexpected(post_mortem_error{{b.file, {}, "the job began with this file: " + read.error().text}});
   const auto& bytes = *read;
   if (sha256_hex(bytes.data.get(), bytes.bytes) != b.sha256)
-    return unexpected(record_error{b.file, {}, "the job began with this file, but it has changed since"});
-  if (b.kind == plan_beginning::with::checkpoint) return resume_from(j, b.file, numerics, named->what.overrides);
-  auto from = begin_from_weights(j, b.file);
-  if (!from) return unexpected(std::move(from).error());
+    return unexpected(post_mortem_error{{b.file, {}, "the job began with this file, but it has changed since"}});
+  std::optional<record_error> wrong;
+  if (b.kind == plan_beginning::with::checkpoint) {
+    if (auto resumed = resume_from(j, b.file, numerics, named->what.overrides); !resumed) wrong = std::move(resumed).error();
+  } else if (auto begun = begin_from_weights(j, b.file); !begun) {
+    wrong = std::move(begun).error();
+  }
+  if (wrong) return unexpected(post_mortem_error{*std::move(wrong)});
   return {};
 }
 
@@ -126,7 +132,7 @@ int prepare_to_replay(recorded_plan& p, const device& dev, const output& out) {
   p.job->id = p.first().job;
   if (plan_hash(p.job->plan) != p.first().messages.job)
     return out.wrong(p.folders.front(), "this build makes another plan for the job, or the job's data have changed");
-  if (const auto ok = begin_like(*p.job, p, dev.numerics_id()); !ok) return wrong_file(out, ok.error());
+  if (const auto ok = begin_like(*p.job, p, dev.numerics_id()); !ok) return unreadable(out, ok.error());
   return exit_done;
 }
 

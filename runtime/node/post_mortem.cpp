@@ -335,7 +335,7 @@ expected<replay::node_part, post_mortem_error> messages_of(const fs::path& folde
   const auto file = folder / (streamed ? stream_name : "messages.bin");
   auto bytes = text_of(file);
   if (!bytes) return unexpected(post_mortem_error{std::move(bytes).error()});
-  const auto wrong = [&](const error& e) { return unexpected(post_mortem_error{{file.string(), {}, e.text}, streamed}); };
+  const auto wrong = [&](const error& e) { return unexpected(post_mortem_error{{file.string(), {}, e.text}, true}); };
   if (streamed) {
     auto roles = replay::read_stream(*bytes);
     if (!roles) return wrong(roles.error());
@@ -375,7 +375,7 @@ expected<post_mortem, post_mortem_error> read_post_mortem(const fs::path& folder
     if (!messages) return unexpected(std::move(messages).error());
     m.messages = *std::move(messages);
   } catch (const mortem_json::exception& e) {
-    return wrong({plan.string(), {}, std::string("it is damaged: ") + e.what()});
+    return unexpected(post_mortem_error{{plan.string(), {}, std::string("it is damaged: ") + e.what()}, true});
   }
   if (fs::is_regular_file(folder / beginning_name, ec)) m.begins.file = (folder / beginning_name).string();
   return m;

@@ -117,7 +117,7 @@ std::vector<std::filesystem::path> recordings_in(const std::filesystem::path& wh
 expected<void> check_replay(const post_mortem& m);
 
 struct post_mortem_error : record_error {
-  bool damaged = false;  // the recorded messages are not those that were written
+  bool damaged = false;  // a file of the recording is not as it was written
 };
 // Reads a folder of write_post_mortem() or write_recording(). Errors name the file.
 expected<post_mortem, post_mortem_error> read_post_mortem(const std::filesystem::path& folder);

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <fstream>
 #include <random>
+#include <set>
 
 #include "runtime/node/runs/run_info.hpp"
 #include "runtime/record/checkpoint.hpp"
@@ -244,9 +245,39 @@ TEST_F(recorded_run, errors_name_what_is_missing_and_what_to_do) {
   refused(replay({"-c", "step x"}), "number of messages");
   refused(replay({"-c", "plan 3"}), "`plans` lists them");
   refused(replay({"-c", "role"}), "usage: role ROLE");
-  const auto plan = fs::path(path("runs")) / "2-tiny" / "recording" / "plan-0-from-step-0";
-  fs::resize_file(plan / "plan.json", 20);
-  refused(replay({}), "it is damaged");
+}
+
+// Every file that the process wrote, cut in the middle; the job file is the user's text.
+TEST_F(recorded_run, with_a_cut_file_exits_with_1_and_names_the_file) {
+  child c(troupe_program(),
+          {"train", path("job.toml"), "--record", "--run-dir", path("runs"), "--set", "train.finish.steps=1000000", "--set",
+           "eval.every=0"},
+          folder_);
+  for (std::string line; line.find("step") == line.npos;) ASSERT_TRUE(c.read_line(line));
+  c.send(SIGINT);
+  ASSERT_EQ(c.wait().code, 0);
+  const auto stopped = read_run_info(run_folder());
+  ASSERT_TRUE(stopped);
+  ASSERT_EQ(
+      troupe({"resume", "1", "--run-dir", path("runs"), "--set", "train.finish.steps=" + std::to_string(stopped->steps + 9)}).code,
+      0);
+  std::set<std::string> names;
+  for (const auto& f : fs::recursive_directory_iterator(run_folder() / "recording")) {
+    const auto name = f.path().filename().string();
+    const bool log = name == "messages.stream";  // a cut log is the end of a killed process
+    if (!f.is_regular_file() || log || name == "job.toml" || f.file_size() < 2) continue;
+    names.insert(name);
+    const auto size = fs::file_size(f.path());
+    const auto whole = path("whole");
+    fs::copy_file(f.path(), whole, fs::copy_options::overwrite_existing);
+    fs::resize_file(f.path(), size / 2);
+    const auto o = replay({});
+    EXPECT_EQ(o.code, 1) << f.path() << ": " << o.out << o.err;
+    EXPECT_THAT(objects(o.out).back()["where"].get<std::string>(), HasSubstr(name));
+    fs::copy_file(whole, f.path(), fs::copy_options::overwrite_existing);
+  }
+  EXPECT_THAT(names, ::testing::IsSupersetOf({"plan.json", "begins-with.safetensors"}));
+  EXPECT_EQ(replay({}).code, 0);
 }
 
 }  // namespace
