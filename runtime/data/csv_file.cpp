@@ -138,7 +138,7 @@ class csv_parser {
 
   bool row() {
     if (line_ > UINT32_MAX) return fail("more than 2^32 lines");
-    if (table_.values.size() > format_.max_values - std::min(format_.max_values, table_.names.size()))
+    if (table_.values.size() + table_.names.size() > format_.max_values)
       return fail("more values than memory_mib allows", true);
     over_ = false;
     std::size_t column = 0;

@@ -277,7 +277,11 @@ expected<std::shared_ptr<prepared_job>, diagnostics> prepare_again(const std::sh
     const auto* m = original->all->modes.find(a.mode);
     if (!m) return unexpected(diagnostics{{spec.train.sync.at, "unknown mode '" + a.mode + "'"}});
     spec.train.sync.kind = a.mode;
-    spec.train.sync.values = options_from_text(a.mode_options, m->specs);
+    try {
+      spec.train.sync.values = options_from_text(a.mode_options, m->specs);
+    } catch (const option_error& e) {
+      return unexpected(diagnostics{{spec.train.sync.at, "mode '" + a.mode + "': " + e.what()}});
+    }
   }
   auto made = prepare_job(std::move(spec), original->all, nodes, original->data);
   if (made) {

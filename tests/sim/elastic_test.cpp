@@ -82,6 +82,20 @@ TEST(elastic, refuses_fewer_than_min_nodes) {
   EXPECT_FALSE(prepare_again(j, a));
 }
 
+TEST(elastic, refuses_a_mode_or_an_option_of_it_that_does_not_exist) {
+  const auto j = prepared_on(spec_of(2), 2);
+  const auto why = [&](const mode_choice& m) {
+    amendments a;
+    set_mode(a, m);
+    const auto made = prepare_again(j, a);
+    return made ? std::string() : made.error().front().message;
+  };
+  EXPECT_EQ(why({"spp", {}}), "unknown mode 'spp'");
+  EXPECT_EQ(why({"ssp", {{"stale", "3"}}}).substr(0, 35), "mode 'ssp': unknown option 'stale';");
+  EXPECT_EQ(why({"ssp", {{"staleness", "much"}}}).substr(0, 12), "mode 'ssp': ");
+  EXPECT_EQ(why({"ssp", {{"staleness", "3"}}}), "");
+}
+
 TEST(elastic, weights_do_not_depend_on_the_number_of_workers) {
   auto s = spec_of(4);
   s.min_nodes = 1;

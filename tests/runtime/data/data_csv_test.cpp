@@ -113,6 +113,7 @@ TEST(data_csv, reports_every_mistake_with_its_line) {
             "1: ignore names column 'sise', which does not exist (2 columns are read)");
   EXPECT_EQ(error_in("a,b\n1,2", {.ignore = {"a", "1"}}), "1: all columns are ignored");
   EXPECT_EQ(error_in("a,b\n1,2\n3,4\n", {.max_values = 3}), "3: more values than memory_mib allows");
+  EXPECT_EQ(error_in("a,b,c,d\n1,2,3,4\n", {.max_values = 3}), "2: more values than memory_mib allows");
 }
 
 // A user who may name a file may have no right to read it. Line and column suffice to find the
