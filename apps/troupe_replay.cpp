@@ -48,33 +48,31 @@ expected<void, post_mortem_error> begin_with_recorded(prepared_job& j, const std
 
 // Gives the job the state that the recorded or failed plan began with.
 expected<void, post_mortem_error> begin_like(prepared_job& j, const recorded_plan& p, const std::string& numerics) {
+  const auto no = [](record_error e) { return unexpected(post_mortem_error{std::move(e)}); };
   const auto& all = p.nodes;
   const auto& first = all.front().begins;
   if (first.kind == plan_beginning::with::fillers) return {};
   const auto named = std::find_if(all.begin(), all.end(), [](const post_mortem& m) { return !m.begins.file.empty(); });
   if (named == all.end())
-    return unexpected(
-        post_mortem_error{{p.folders.front(),
-                           {},
-                           "the state that the plan began with is in the folder of node " +
-                               j.plan.nodes[j.plan.roles.front().node].name + ", which has the coordinator role: add it"}});
+    return no({p.folders.front(),
+               {},
+               "the state that the plan began with is in the folder of node " + j.plan.nodes[j.plan.roles.front().node].name +
+                   ", which has the coordinator role: add it"});
   const auto& b = named->begins;
   if (b.kind == plan_beginning::with::recorded) return begin_with_recorded(j, b.file);
-  if (b.sha256.empty())
-    return unexpected(
-        post_mortem_error{{b.file, {}, "the job began with this file, but the file had changed when the job failed"}});
+  if (b.sha256.empty()) return no({b.file, {}, "the job began with this file, but the file had changed when the job failed"});
   const auto read = read_file(b.file);
-  if (!read) return unexpected(post_mortem_error{{b.file, {}, "the job began with this file: " + read.error().text}});
+  if (!read) return no({b.file, {}, "the job began with this file: " + read.error().text});
   const auto& bytes = *read;
   if (sha256_hex(bytes.data.get(), bytes.bytes) != b.sha256)
-    return unexpected(post_mortem_error{{b.file, {}, "the job began with this file, but it has changed since"}});
-  std::optional<record_error> wrong;
+    return no({b.file, {}, "the job began with this file, but it has changed since"});
   if (b.kind == plan_beginning::with::checkpoint) {
-    if (auto resumed = resume_from(j, b.file, numerics, named->what.overrides); !resumed) wrong = std::move(resumed).error();
-  } else if (auto begun = begin_from_weights(j, b.file); !begun) {
-    wrong = std::move(begun).error();
+    auto resumed = resume_from(j, b.file, numerics, named->what.overrides);
+    if (!resumed) return no(std::move(resumed).error());
+    return {};
   }
-  if (wrong) return unexpected(post_mortem_error{*std::move(wrong)});
+  auto from = begin_from_weights(j, b.file);
+  if (!from) return no(std::move(from).error());
   return {};
 }
 

@@ -13,7 +13,8 @@
 
 namespace troupe::control {
 
-constexpr std::size_t longest_answer = 8 * max_message;  // fitted_answer() cuts longer ones
+// fitted_answer() cuts longer ones. Half of what a daemon queues for a client that does not read.
+constexpr std::size_t longest_answer = 2 * max_message;
 
 std::vector<answer> in_pieces(answer whole);
 

@@ -2,7 +2,7 @@
 // is missing, and nothing is dropped in silence:
 //
 //   texts of errors and events     "... (N more bytes)"
-//   answers                        sent in several messages (answer_pieces.hpp); above 16 MiB long
+//   answers                        sent in several messages (answer_pieces.hpp); above 4 MiB long
 //                                  texts are shortened, then lines or entries left out; with --json
 //                                  the object has "cut": true and "left_out": N
 //   reports                        one entry in place of the roles that are left out

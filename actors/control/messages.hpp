@@ -35,7 +35,7 @@
 
 namespace troupe::control {
 
-constexpr std::uint32_t protocol = 18;
+constexpr std::uint32_t protocol = 19;
 constexpr std::size_t max_message = std::size_t{2} << 20;
 constexpr std::size_t piece_bytes = 60 << 10;
 constexpr std::size_t longest_line = 64 << 10;  // of `ask`, without its text

@@ -266,12 +266,14 @@ void add_replay_options(CLI::App& c, replay_arguments& a) {
 }  // namespace
 
 cli_command replay_command() {
-  return make_command<replay_arguments>("replay", "Run a recorded job again, bit for bit, to any step or message by message",
-                                        "  troupe train job.toml --record\n  troupe replay last\n  troupe replay 7 --to 120\n"
-                                        "  troupe replay 7 --repl --to 120\n  troupe replay 12 --cluster cluster.toml\n  troupe "
-                                        "replay 7 -c \"to 120; role worker0; step 3\"\n"
-                                        "The exit code is 1 if the replay departs from the recording, or its weights are others.",
-                                        add_replay_options, run_replay_command);
+  return make_command<replay_arguments>(
+      "replay", "Run a recorded job again, bit for bit, to any step or message by message",
+      "  troupe train job.toml --record\n  troupe replay last\n  troupe replay 7 --to 120\n"
+      "  troupe replay 7 --repl --to 120\n  troupe replay 12 --cluster cluster.toml\n  troupe "
+      "replay 7 -c \"to 120; role worker0; step 3\"\n"
+      "The exit code is 1 if the replay departs from the recording, its weights are others, or the recording "
+      "is damaged.",
+      add_replay_options, run_replay_command);
 }
 
 }  // namespace troupe

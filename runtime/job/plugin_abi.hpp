@@ -14,7 +14,7 @@
 namespace troupe {
 
 // Raised with every change of the layout or meaning of a type that plugins use.
-inline constexpr std::uint32_t abi_version = 21;
+inline constexpr std::uint32_t abi_version = 22;
 
 }  // namespace troupe
 

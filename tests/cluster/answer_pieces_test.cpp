@@ -26,7 +26,7 @@ std::optional<answer> received(const answer& whole, std::uint64_t id, const std:
 }
 
 TEST(answer_pieces, join_to_the_text_for_every_size_around_the_pieces) {
-  for (const auto around : {std::size_t{0}, max_message / 2, max_message, 2 * max_message, longest_answer})
+  for (const auto around : {std::size_t{0}, max_message / 2, max_message, longest_answer})
     for (std::size_t bytes = around > 1 ? around - 2 : 0; bytes <= std::min(around + 2, longest_answer); ++bytes) {
       std::string text(bytes, ' ');
       for (std::size_t i = 0; i < bytes; ++i) text[i] = static_cast<char>('a' + i % 23);
@@ -39,7 +39,7 @@ TEST(answer_pieces, join_to_the_text_for_every_size_around_the_pieces) {
 }
 
 TEST(answer_pieces, of_other_requests_are_ignored) {
-  const std::string text(3 * max_message, 'x');
+  const std::string text(max_message + max_message / 2, 'x');
   EXPECT_EQ(received({7, 0, text, {}}, 7, answer{6, 0, "of an earlier request", {}, true}).value().text, text);
   EXPECT_FALSE(received({7, 0, text, {}}, 8));
 }
@@ -49,7 +49,7 @@ TEST(answer_pieces, are_cut_with_words_when_the_answer_exceeds_its_limit) {
   while (text.size() <= longest_answer) text += std::string(900, 'e') + "\n";
   const auto got = received({7, 0, text, {}}, 7).value();
   EXPECT_LE(got.text.size(), longest_answer);
-  EXPECT_THAT(got.text, testing::ContainsRegex("more lines are left out: the answer has 16,777,[0-9]{3} bytes"));
+  EXPECT_THAT(got.text, testing::ContainsRegex("more lines are left out: the answer has 4,19[45],[0-9]{3} bytes"));
 }
 
 TEST(answer_pieces, beyond_the_limit_of_an_answer_are_dropped) {

@@ -40,7 +40,7 @@ TEST(fitting, messages_that_fit_are_not_changed) {
   EXPECT_EQ(received_as(a).text, a.text) << "exactly the limit";
   a.text += 'x';
   EXPECT_NE(received_as(a).text, a.text);
-  EXPECT_THAT(received_as(a).text, EndsWith(" are sent"));
+  EXPECT_THAT(received_as(a).text, EndsWith("and at most 2,031,616 are sent"));
 }
 
 // The text fields of every kind that carries texts of others.

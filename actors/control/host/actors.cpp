@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "actors/control/answer_pieces.hpp"
 #include "actors/control/executor/checker.hpp"
 #include "actors/control/host/control_parts.hpp"
 #include "actors/control/host/gate.hpp"
@@ -356,9 +355,7 @@ void control_actor::perform(const suffer& x) {
 void control_actor::answer_repl(const submitted& m) {
   const auto asked = submissions_.take(m.ask);
   if (!asked) return;
-  const auto reply = s_.options.answers.submitted(asked->json, number_of(m.job), m.messages);
-  for (const auto& piece : in_pieces({asked->id, static_cast<std::uint8_t>(reply.how), reply.text, {}}))
-    s_.control_net->send(asked->peer, to_frame(piece));
+  send_answer(s_, asked->peer, asked->id, s_.options.answers.submitted(asked->json, number_of(m.job), m.messages));
 }
 
 void control_actor::report_state() {

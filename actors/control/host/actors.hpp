@@ -244,6 +244,8 @@ report report_of(const shared& s, const std::vector<role_published>& roles, inst
 // What a client asks this node about its roles (looks.cpp).
 looked answer_to(const shared& s, const look& what, const person& who);
 
+// Sends the answer to line `id` of `peer`, in one or more messages (repl.cpp). Any thread.
+void send_answer(const shared& s, const std::string& peer, std::uint64_t id, const repl_reply& r);
 // The state of this node for lines of `who`, and the way of their commands (repl.cpp). Any thread.
 std::unique_ptr<repl_backend> make_backend(shared& s, person who);
 

@@ -184,10 +184,7 @@ class repl_actor final : public compat::base_actor {
     }
   }
 
-  void reply(const std::string& peer, std::uint64_t id, const repl_reply& r) {
-    for (const auto& piece : in_pieces({id, static_cast<std::uint8_t>(r.how), r.text, r.next}))
-      s_.control_net->send(peer, to_frame(piece));
-  }
+  void reply(const std::string& peer, std::uint64_t id, const repl_reply& r) { send_answer(s_, peer, id, r); }
 
   shared& s_;
   std::map<std::uint64_t, relay> relays_;
@@ -196,6 +193,12 @@ class repl_actor final : public compat::base_actor {
 };
 
 }  // namespace
+
+void send_answer(const shared& s, const std::string& peer, std::uint64_t id, const repl_reply& r) {
+  static_assert(longest_answer <= max_queued_for_operator / 2, "an answer must not end the connection of its client");
+  for (const auto& piece : in_pieces({id, static_cast<std::uint8_t>(r.how), r.text, r.next}))
+    s.control_net->send(peer, to_frame(piece));
+}
 
 std::unique_ptr<repl_backend> make_backend(shared& s, person who) { return std::make_unique<daemon_backend>(s, std::move(who)); }
 
