@@ -138,8 +138,7 @@ class csv_parser {
 
   bool row() {
     if (line_ > UINT32_MAX) return fail("more than 2^32 lines");
-    if (table_.values.size() + table_.names.size() > format_.max_values)
-      return fail("more values than memory_mib allows", true);
+    if (table_.values.size() + table_.names.size() > format_.max_values) return fail("more values than memory_mib allows", true);
     over_ = false;
     std::size_t column = 0;
     for (; const auto f = field(); ++column) {
