@@ -29,10 +29,12 @@
 #include "actors/repl/repl.hpp"
 #include "actors/state_folder.hpp"
 #include "actors/supervision/notify.hpp"
+#include "actors/supervision/stop_signals.hpp"
 #include "actors/supervision/watchdog.hpp"
 #include "ops/gpu.hpp"
 #include "runtime/base/printable.hpp"
 #include "runtime/base/wording.hpp"
+#include "runtime/memory/process_memory.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/config/plugin.hpp"
 #include "runtime/node/net/listener.hpp"
@@ -83,7 +85,7 @@ class wakeups {
     for (int s : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, s);
     for (const auto& [s, name] : signals_without_meaning) sigaddset(&set, s);
     pthread_sigmask(SIG_BLOCK, &set, nullptr);
-    signal(SIGPIPE, SIG_IGN);
+    ignore_signals_of_writes();
     signals_ = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     drained_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   }
@@ -246,9 +248,9 @@ void tell_of_ignored(int signal, std::set<int>& notified, event_log& log) {
   ::_exit(1);
 }
 
-// Returns at a signal to end.
-void wait_for_the_end(control_plane& plane, daemon_pages& pages, const wakeups& wake, own_certificates& own, event_log& log,
-                      service_manager& manager, watchdog& dog) {
+// Returns the signal to end.
+int wait_for_the_end(control_plane& plane, daemon_pages& pages, const wakeups& wake, own_certificates& own, event_log& log,
+                     service_manager& manager, watchdog& dog) {
   auto warn_at = std::chrono::steady_clock::now(), release_at = warn_at + release_every;
   std::set<int> notified;
   while (true) {
@@ -272,24 +274,28 @@ void wait_for_the_end(control_plane& plane, daemon_pages& pages, const wakeups& 
       hang_up(plane, pages, own, log, manager);
       warn_at = now;  // for the new certificate
     }
-    if (s == SIGTERM || s == SIGINT) return;
+    if (s == SIGTERM || s == SIGINT) return s;
     tell_of_ignored(s, notified, log);
   }
 }
 
-int drain(control_plane& plane, const wakeups& wake, event_log& log, service_manager& manager) {
+int drain(int by, control_plane& plane, const wakeups& wake, event_log& log, service_manager& manager) {
+  stop_requests requests;
+  requests.request(by, signal_time());
   manager.stopping();
-  log("draining: jobs on this node continue without it, or stop at a boundary with a checkpoint; a second signal exits at once");
+  log("draining: jobs on this node continue without it, or stop at a boundary with a checkpoint; a second signal, after 2 s, exits "
+      "at once");
   plane.drain();
   const auto until = std::chrono::steady_clock::now() + drain_timeout;
   while (true) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
     const int s = wake.wait(std::max(left, std::chrono::milliseconds(0)));
     if (s == 0) break;
-    if (s == SIGTERM || s == SIGINT || s == -1) {
-      log(s == -1 ? "not drained within 25 s: exit" : "second signal: exit");
+    const bool second = (s == SIGTERM || s == SIGINT) && requests.request(s, signal_time()) == stop_requests::answer::at_once;
+    if (second || s == -1) {
+      log(second ? "second signal: exit" : "not drained within 25 s: exit");
       log.drain();
-      ::_exit(1);
+      ::_exit(second ? exit_code_of_signal(s) : 1);
     }
   }
   log("drained");
@@ -357,6 +363,7 @@ int run_daemon(const daemon_options& o) {
   if (o.check) return 0;
   auto state = state_folder::open(o.state.empty() ? fs::absolute(o.cluster_file).parent_path() / "state" / o.node : o.state);
   if (!state) return wrong(port_taken(me->address) + state.error().message);
+  share_memory_alike();
   wakeups wake;
   event_log log(o.node);
   service_manager manager;
@@ -374,8 +381,8 @@ int run_daemon(const daemon_options& o) {
   log(fmt::format("listening on {}:{} (control) and {}:{} (data)", host, ports.control, data_host, ports.data));
   own_certificates own(cluster, o.node);
   manager.ready(fmt::format("listening on {}:{}", host, ports.control));
-  wait_for_the_end(**plane, *pages, wake, own, log, manager, dog);
-  const int code = drain(**plane, wake, log, manager);
+  const int by = wait_for_the_end(**plane, *pages, wake, own, log, manager, dog);
+  const int code = drain(by, **plane, wake, log, manager);
   {
     const exit_in_time limit(code, log);
     pages->close();  // their threads ask the plane

@@ -6,6 +6,7 @@
 
 #include "actors/embedded_notes.hpp"
 #include "actors/shell/node_host.hpp"
+#include "ops/cpu/processor.hpp"
 #include "ops/device.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/node/trace_jobs.hpp"
@@ -149,7 +150,7 @@ void embedded_run::impl::begin() {
 expected<void> embedded_run::impl::begin_trace(const std::string& file) {
   if (trace) return unexpected(error("a trace is being written to " + trace->file().string() + "; stop it first"));
   if (host->activities() == nullptr) return unexpected(error("this run keeps no record of what its roles do"));
-  const auto threads = options.threads > 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+  const auto threads = options.threads > 0 ? options.threads : cpu::usable_threads();
   auto made = trace_recording::start(file, *host->activities(), j->nodes.front().name, trace_job_of(*j, threads));
   if (!made) return unexpected(std::move(made).error());
   trace = *std::move(made);

@@ -25,10 +25,10 @@
 #include <utility>
 #include <vector>
 
-#include "actors/supervision/straggler_watch.hpp"
-#include "actors/supervision/task_watch.hpp"
-#include "actors/view/failed_job.hpp"
+#include "actors/post_mortem/failed_job.hpp"
 #include "runtime/base/result.hpp"
+#include "runtime/cluster/supervision/straggler_watch.hpp"
+#include "runtime/cluster/supervision/task_watch.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/role.hpp"
 #include "runtime/trace/recording.hpp"

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <exception>
 
+#include "actors/supervision/stop_signals.hpp"
 #include "apps/troupe_command_line.hpp"
 #include "apps/troupe_completion.hpp"
 #include "apps/troupe_usage.hpp"
@@ -52,6 +53,7 @@ int run(int argc, char** argv) {
 }  // namespace troupe
 
 int main(int argc, char** argv) {
+  troupe::ignore_signals_of_writes();
   try {
     return troupe::with_stdout(troupe::run(argc, argv));
   } catch (...) {

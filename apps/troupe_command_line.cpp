@@ -2,8 +2,10 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -46,14 +48,22 @@ std::vector<command_group> command_groups() {
       {"Develop", {sim_command(), check_layer_command()}}};
 }
 
+// Independent of the locale. "nan" and "inf" are out of range.
+std::string why_not_real(const std::string& text) {
+  double v = 0;
+  const auto* end = text.data() + text.size();
+  const auto r = std::from_chars(text.data() + (text.starts_with('+') ? 1 : 0), end, v);
+  if (r.ec == std::errc::result_out_of_range || (r.ec == std::errc() && !std::isfinite(v))) return text + " is out of range";
+  return r.ec == std::errc() && r.ptr == end ? std::string() : text + " is not a number";
+}
+
 // Returns an error if `text` does not fit the number type of an option; CLI11 would replace it by
-// the nearest number that fits. Empty if it fits, or is not a number, which CLI11 refuses itself.
+// the nearest number that fits. Empty if it fits, or is not an integer, which CLI11 refuses itself.
 std::string why_not_represented(const std::string& text, const std::string& type) {
   errno = 0;
   bool good = true;
-  if (type.starts_with("FLOAT"))
-    good = std::isfinite(std::strtod(text.c_str(), nullptr));
-  else if (type.starts_with("UINT"))
+  if (type.starts_with("FLOAT")) return why_not_real(text);
+  if (type.starts_with("UINT"))
     good = !text.starts_with("-") && (std::strtoull(text.c_str(), nullptr, 0), errno != ERANGE);
   else
     good = (std::strtoll(text.c_str(), nullptr, 0), errno != ERANGE);

@@ -10,10 +10,10 @@
 #include "apps/daemon_options.hpp"
 #include "apps/troupe_command_line.hpp"
 #include "apps/troupe_manual.hpp"
+#include "runtime/access/roles.hpp"
 #include "runtime/node/config/job_keys.hpp"
 #include "runtime/node/config/key_places.hpp"
 #include "runtime/node/node_tables.hpp"
-#include "runtime/node/pki/roles.hpp"
 #include "runtime/node/runs/run_info.hpp"
 
 namespace troupe {
@@ -115,6 +115,12 @@ candidates runs_or_folders(const typed_before& t) {
   return all;
 }
 
+candidates runs_or_files(const typed_before& t) {
+  auto all = run_names(t);
+  all.push_back({":files"});
+  return all;
+}
+
 candidates jobs_or_runs(const typed_before& t) {
   auto all = run_names(t);
   all.push_back({":files .toml"});
@@ -147,13 +153,14 @@ constexpr value_row value_rows[] = {
     {"layers", "NAME", layer_names},
     {"modes", "NAME", mode_names},
     {"new", "--from", templates},
+    {"new", "--data", any_files},
     {"certs", "--role", client_roles},
     {"reference", "WHAT", references},
     {"reference", "NAME", reference_details},
-    {"predict", "JOB", jobs_or_runs},
     {"predict", "INPUT", any_files},
-    {"check", "FILE", toml_files},
-    {"unroll", "FILE", any_files},
+    {"check", "FILE", jobs_or_runs},
+    {"unroll", "FILE", runs_or_files},
+    {"serve", "NET", runs_or_files},
     {"check-layer", "PLUGIN", plugin_files},
     {"repl", "TARGET", runs_or_folders},
     {"runs", "ACTION", actions_of_runs},
@@ -164,8 +171,9 @@ constexpr value_row value_rows[] = {
     {"", "--plugin", plugin_files},
     {"", "--set", job_keys},
     {"", "--run-dir", any_folders},
-    {"", "--resume", any_files},
-    {"", "JOB", toml_files},
+    {"", "--resume", runs_or_files},
+    {"", "--weights", runs_or_files},
+    {"", "JOB", jobs_or_runs},
     {"", "RUN", runs_or_folders},
     {"", "DIR", any_folders},
     {"", "FILE", any_files},

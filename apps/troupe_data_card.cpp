@@ -3,35 +3,21 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
+#include <iterator>
 #include <stdexcept>
 #include <unordered_set>
 
-#include "runtime/record/sha256.hpp"
+#include "runtime/base/number_text.hpp"
+#include "runtime/job/data_identity.hpp"
 
 namespace troupe {
 namespace {
 
-// The sums of a channel's finite values; means and deviations by Welford's recurrence.
-struct running_channel {
-  double count = 0, mean = 0, squares = 0;
-  double least = std::numeric_limits<double>::infinity(), most = -least;
-  void add(double v) {
-    count += 1;
-    const double before = v - mean;
-    mean += before / count;
-    squares += before * (v - mean);
-    least = std::min(least, v), most = std::max(most, v);
-  }
-  data_card::channel result() const {
-    return count == 0 ? data_card::channel{} : data_card::channel{mean, std::sqrt(squares / count), least, most};
-  }
-};
-
 class part_reader {
  public:
-  part_reader(const source& s, split part) : source_(s), part_(part), values_(static_cast<std::size_t>(s.example().count())) {
-    const auto first = s.example().rank() > 1 ? s.example()[0] : 1;
+  part_reader(const source& s, split part) : source_(s), part_(part) {
+    const auto rank = s.example().rank();
+    const auto first = rank > 1 || (rank == 1 && !s.ids()) ? s.example()[0] : 1;
     channels_.resize(static_cast<std::size_t>(first <= data_card::most_channels ? first : 1));
     of_class_.resize(static_cast<std::size_t>(s.classes()));
     const auto targets = s.targets() ? s.label().count() : 0;
@@ -43,35 +29,23 @@ class part_reader {
                        std::int64_t& shared) {
     data_card::part p;
     p.examples = source_.size(part_);
-    sha256 all;
-    std::vector<float> floats(values_);
-    std::vector<std::int32_t> ids(source_.ids() ? values_ : 0), labels(static_cast<std::size_t>(source_.label().count()));
-    std::vector<float> wanted(source_.targets() ? labels.size() : 0);
-    shape one{1};
-    for (int i = 0; i < source_.example().rank(); ++i) one.push_back(source_.example()[i]);
-    auto data = source_.ids() ? tensor::borrow(ids.data(), one, dtype::i32) : tensor::borrow(floats.data(), one, dtype::f32);
-    const shape label_dims{1, static_cast<std::int64_t>(labels.size())};
-    auto label = source_.targets() ? tensor::borrow(wanted.data(), label_dims, dtype::f32)
-                                   : tensor::borrow(labels.data(), label_dims, dtype::i32);
+    example_hasher example(source_);
+    hash_of_hashes all;
+    std::vector<float> of_ids;
     for (std::int64_t i = 0; i < p.examples; ++i) {
-      source_.read(part_, {i}, data, label);
-      if (source_.ids()) std::copy(ids.begin(), ids.end(), floats.begin());
-      p.not_finite += add(floats, channels_);
-      if (source_.targets()) p.not_finite += add(wanted, targets_);
-      for (const auto l : labels)
+      const auto digest = example.read(part_, i);
+      of_ids.assign(example.ids().begin(), example.ids().end());
+      p.not_finite += add(source_.ids() ? of_ids : example.values(), channels_);
+      if (source_.targets()) p.not_finite += add(example.targets(), targets_);
+      for (const auto l : example.labels())
         if (l >= 0 && static_cast<std::size_t>(l) < of_class_.size()) ++of_class_[static_cast<std::size_t>(l)];
-      sha256 each;
-      each.update(source_.ids() ? static_cast<const void*>(ids.data()) : floats.data(), values_ * 4);
-      each.update(source_.targets() ? static_cast<const void*>(wanted.data()) : labels.data(), labels.size() * 4);
-      const auto digest = each.finish();
-      all.update(digest.data(), digest.size());
+      all.add(digest);
       std::uint64_t key = 0;
       std::memcpy(&key, digest.data(), sizeof key);
       p.repeated += seen.insert(key).second ? 0 : 1;
       shared += other.contains(key) ? 1 : 0;
     }
-    const auto digest = all.finish();
-    if (p.examples > 0) p.sha256 = hex_of(digest.data(), digest.size());
+    if (p.examples > 0) p.sha256 = all.finish();
     for (const auto& c : channels_) p.channels.push_back(c.result());
     for (const auto& c : targets_) p.targets.push_back(c.result());
     p.of_class = of_class_;
@@ -94,12 +68,57 @@ class part_reader {
 
   const source& source_;
   const split part_;
-  const std::size_t values_;
   std::vector<running_channel> channels_, targets_;
   std::vector<std::int64_t> of_class_;
 };
 
 }  // namespace
+
+double rounded_to_unit(double v, double unit) {
+  const double ratio = std::abs(v / unit);
+  const int more = ratio > 1 ? static_cast<int>(std::min(std::ceil(std::log10(ratio)), 13.0)) : 0;
+  double out = v;
+  read_number(general_text(v, 4 + more), out);
+  return out;
+}
+
+std::optional<standard_scaling> standard_scaling_of(const data_card& c, const option_specs& specs, const input_format& f) {
+  const auto spec = [&](const char* name) {
+    return std::find_if(specs.begin(), specs.end(), [name](const option_spec& o) { return o.name == name; });
+  };
+  standard_scaling out;
+  const bool by_channel = spec("channel_scale") != specs.end() && spec("channel_mean") != specs.end();
+  if (by_channel) out.scale_key = "channel_scale", out.mean_key = "channel_mean";
+  if (c.ids || spec(out.scale_key) == specs.end() || spec(out.mean_key) == specs.end() || c.train.channels.empty())
+    return std::nullopt;
+  out.list = spec(out.scale_key)->kind == option_kind::reals;
+  auto channels = c.train.channels;
+  if (!out.list) {  // one pair for all
+    data_card::channel all;
+    for (const auto& x : channels) all.mean += x.mean / static_cast<double>(channels.size());
+    double squares = 0;
+    for (const auto& x : channels) {
+      const double off = x.mean - all.mean;
+      squares += (x.deviation * x.deviation + off * off) / static_cast<double>(channels.size());
+    }
+    all.deviation = std::sqrt(squares);
+    channels = {all};
+  }
+  // The values are number * scale - mean with the options as they are.
+  bool standard = true;
+  for (std::size_t k = 0; k < channels.size(); ++k) {
+    const auto& x = channels[k];
+    const double deviation = x.deviation > 0 ? x.deviation : 1;
+    const auto now = [&](const std::vector<double>& list, double otherwise) {
+      return list.size() == channels.size() ? list[k] : list.size() == 1 ? list[0] : otherwise;
+    };
+    out.scale.push_back(now(f.scale, 1) / deviation);
+    out.mean.push_back((now(f.mean, 0) + x.mean) / deviation);
+    standard = standard && std::abs(x.mean) < 0.05 && std::abs(deviation - 1) < 0.05;
+  }
+  if (standard || (f.scale.size() > 1 && f.scale.size() != channels.size())) return std::nullopt;
+  return out;
+}
 
 expected<data_card> card_of(const source& s) {
   data_card c;

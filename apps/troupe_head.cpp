@@ -1,9 +1,9 @@
 #include "apps/troupe_head.hpp"
 
 #include <algorithm>
-#include <thread>
 
 #include "apps/troupe_screen.hpp"
+#include "ops/cpu/processor.hpp"
 #include "runtime/base/wording.hpp"
 
 namespace troupe {
@@ -39,7 +39,7 @@ std::vector<head_line> run_head(const prepared_job& j, const run_facts& f) {
   for (const auto& d : f.devices)
     if (auto text = kernels_text(d->numerics_id()); std::find(kernels.begin(), kernels.end(), text) == kernels.end())
       kernels.push_back(std::move(text));
-  const auto threads = f.threads > 0 ? f.threads : std::max(1u, std::thread::hardware_concurrency());
+  const auto threads = f.threads > 0 ? f.threads : cpu::usable_threads();
   lines.push_back({"device", joined(names) + " (" + joined(kernels, "; ") + "), " + std::to_string(threads) +
                                  (threads == 1 ? " thread" : " threads")});
   if (!f.from.empty()) lines.push_back({"starts from", f.from + (j.first_step > 0 ? ", step " + with_commas(j.first_step) : "")});

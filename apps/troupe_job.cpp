@@ -12,7 +12,28 @@
 #include "runtime/record/checkpoint.hpp"
 
 namespace troupe {
+namespace {
+
+// Why a path is of no job file, by its ending, and the command that takes it. Empty: it may be one.
+std::string why_no_job(const std::string& file) {
+  std::error_code ec;
+  const bool folder = std::filesystem::is_directory(file, ec);
+  if (!std::filesystem::exists(file, ec)) return {};
+  auto ending = std::filesystem::path(file).extension().string();
+  for (auto& c : ending) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  const auto data = "; `troupe new --data " + file + "` writes a job that trains on its data";
+  if (folder) return "this is a folder, not a regular file" + data;
+  for (const char* table : {".csv", ".tsv", ".npz"})
+    if (ending == table) return "this is no job file" + data;
+  if (ending == ".troupe") return "this is a net file, not a job file; `troupe predict` and `troupe serve` take it";
+  if (ending == ".safetensors") return "these are weights, not a job file; name the run, or the job file with --weights " + file;
+  return {};
+}
+
+}  // namespace
+
 expected<std::shared_ptr<prepared_job>, diagnostics> load_job(const job_arguments& a, const std::vector<node_spec>& nodes) {
+  if (auto why = why_no_job(a.file); !why.empty()) return unexpected(diagnostics{{{a.file}, std::move(why)}});
   auto text = read_config_text(a.file);
   if (!text) return unexpected(std::move(text).error());
   return prepare_text({std::move(*text), a.file, a.overrides, {}, a.load_plugins}, std::make_shared<const tables>(node_tables()),

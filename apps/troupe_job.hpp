@@ -20,6 +20,10 @@ struct job_arguments {
   std::vector<std::string> overrides;  // --set
   bool json = false;
   bool load_plugins = true;  // false: the user did not name `file` as a job file, nor gave --load-plugins
+  // Of find_job() (troupe_named_run.hpp), which lets the user name a run instead of a file.
+  std::string run_dir;       // --run-dir; empty: $TROUPE_RUNS or runs
+  bool load_of_run = false;  // --load-plugins
+  std::string run;           // folder of the run that JOB names; empty: JOB is a file
 };
 
 // Reads the job file, loads its plugins and validates everything. Does not run the job. `nodes`: as

@@ -1,5 +1,6 @@
 #include "apps/troupe_output.hpp"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/number_text.hpp"
 #include "runtime/base/printable.hpp"
 
 namespace troupe {
@@ -19,13 +21,22 @@ namespace {
 // Set if writing to stdout failed. The command then continues, reports the error once on stderr,
 // and exits with a failure.
 std::atomic<bool> stdout_lost{false};
+std::atomic<bool> stdout_reader_gone{false};
+
+// A pipe whose reading end is closed, or a terminal that hung up.
+bool stdout_has_no_reader() {
+  pollfd p{STDOUT_FILENO, POLLOUT, 0};
+  return poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLHUP)) != 0;
+}
 
 void say_lost(int why) {
-  if (stdout_lost.exchange(true)) return;
+  if (!stdout_reader_gone) stdout_reader_gone = stdout_has_no_reader();
+  if (stdout_reader_gone || stdout_lost.exchange(true)) return;
   std::fprintf(stderr, "stdout: cannot write%s%s\n", why != 0 ? ": " : "", why != 0 ? std::strerror(why) : "");
 }
 
 void put(const std::string& s) {
+  if (stdout_reader_gone) return;
   errno = 0;
   if (std::fwrite(s.data(), 1, s.size(), stdout) != s.size() || std::fflush(stdout) != 0) say_lost(errno);
 }
@@ -38,6 +49,8 @@ int with_stdout(int code) {
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout) say_lost(errno);
   return stdout_lost && code == exit_done ? int{exit_failed} : code;
 }
+
+bool stdout_unread() { return stdout_reader_gone; }
 
 void output::object(const nlohmann::ordered_json& o) const {
   put(o.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
@@ -82,11 +95,7 @@ int output::failed(const std::string& where, const std::string& text) const {
 std::string weights_line(const std::string& hash) {
   return "weights_sha256 " + hash + " (of the weights' values; `sha256sum` of a weights file differs)";
 }
-std::string fixed(double x, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, x);
-  return text;
-}
+std::string fixed(double x, int digits) { return fixed_text(x, digits); }
 
 std::string clock_text(double seconds) {
   if (!(seconds >= 0) || seconds > 1e9) return "?";

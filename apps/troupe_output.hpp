@@ -13,6 +13,7 @@
 
 namespace troupe {
 
+// A process that a signal has stopped ends with 128 + signal (actors/supervision/stop_signals.hpp).
 enum exit_code : int { exit_done = 0, exit_failed = 1, exit_wrong = 2 };
 
 class output {
@@ -45,8 +46,12 @@ class output {
 };
 
 // Returns the exit code of a program that would end with `code`: exit_failed if output to stdout
-// was lost (a full disk, a closed pipe), which is reported on stderr.
+// was lost (a full disk), which is reported on stderr. A reader that went away (the end of a pipe,
+// a closed terminal) wants no more output: that is no failure and not reported.
 int with_stdout(int code);
+// True if the reader of stdout went away (a write has failed): a command that only prints ends then
+// (docs/commands.md, "Exit codes").
+bool stdout_unread();
 
 // "weights_sha256 HASH (...)": the hash of all weights, with a note that it is not a file's hash.
 std::string weights_line(const std::string& hash);

@@ -46,7 +46,8 @@ struct prediction_writer::row {
 prediction_writer::prediction_writer(const output& out, const predictor& p, std::vector<std::string> class_names,
                                      prediction_format f)
     : out_(out), meaning_(p.meaning()), positions_(p.positions()), width_(p.width()), classes_(p.classes()), format_(std::move(f)) {
-  if (static_cast<std::int64_t>(class_names.size()) == classes_) names_ = std::move(class_names);
+  if (static_cast<std::int64_t>(class_names.size()) == classes_) names_ = class_names;
+  label_names_ = std::move(class_names);
 }
 
 prediction_writer::~prediction_writer() {
@@ -77,7 +78,7 @@ std::string prediction_writer::header() const {
     s += "," + prefix + "class" + (names_.empty() ? "" : "," + prefix + "name") + "," + prefix + value;
   };
   if (classes_ > 0) choice("");
-  if (format_.labelled) s += ",label";
+  if (format_.labelled) s += label_names_.empty() ? ",label" : ",label,label_name";
   for (std::int64_t k = 0; k < format_.targets; ++k) s += ",target" + (format_.targets == 1 ? "" : "_" + std::to_string(k));
   for (std::int64_t k = 2; k <= format_.top; ++k) choice("top" + std::to_string(k) + "_");
   if (classes_ == 0 && width_ == 1) return s + ",output\n";
@@ -95,6 +96,11 @@ prediction_writer::row prediction_writer::row_of(const double* values) const {
   return r;
 }
 
+std::string prediction_writer::name_of_label(const row& r) const {
+  if (!r.label || *r.label >= static_cast<std::int64_t>(label_names_.size())) return {};
+  return label_names_[static_cast<std::size_t>(*r.label)];
+}
+
 std::string prediction_writer::csv_line(const row& r) const {
   std::string s = csv_text(r.input) + "," + std::to_string(r.index);
   if (positions_ > 1) s += "," + std::to_string(r.position);
@@ -105,6 +111,7 @@ std::string prediction_writer::csv_line(const row& r) const {
   };
   if (!r.order.empty()) choice(r.order[0]);
   if (format_.labelled) s += r.label ? "," + std::to_string(*r.label) : ",";
+  if (format_.labelled && !label_names_.empty()) s += "," + csv_text(name_of_label(r));
   for (const double v : r.targets) s += "," + number_of(v);
   for (std::size_t k = 1; k < r.order.size(); ++k) choice(r.order[k]);
   if (classes_ == 0 || format_.all)
@@ -124,6 +131,7 @@ void prediction_writer::append(const row& r) {
   };
   if (!r.order.empty()) choose(o, r.order[0]);
   if (r.label) o["label"] = *r.label;
+  if (r.label && !label_names_.empty()) o["label_name"] = name_of_label(r);
   for (const double v : r.targets) o["targets"].push_back(json_of(v));
   if (r.order.size() > 1)
     for (const auto k : r.order) choose(o["top"].emplace_back(prediction_json::object()), k);

@@ -44,6 +44,7 @@ class prediction_writer {
   std::string header() const;
   std::string csv_line(const row& r) const;
   void append(const row& r);
+  std::string name_of_label(const row& r) const;
   void take_targets(row& r, const double* targets);
   row row_of(const double* values) const;
   expected<void> put(const std::string& text);
@@ -51,7 +52,8 @@ class prediction_writer {
   const output& out_;
   answer meaning_;
   std::int64_t positions_ = 1, width_ = 1, classes_ = 0;  // classes: 2 for a single score; 0: numbers
-  std::vector<std::string> names_;
+  std::vector<std::string> names_;                        // of the classes of the output; empty: none
+  std::vector<std::string> label_names_;                  // of the classes of the data, whatever the output is
   prediction_format format_;
   std::string text_;  // not yet written
   std::ofstream file_;

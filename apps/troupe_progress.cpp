@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "actors/control/client/client.hpp"
 #include "apps/troupe_registry.hpp"
+#include "runtime/base/number_text.hpp"
 #include "runtime/base/printable.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/messages/message.hpp"
@@ -33,11 +33,7 @@ std::string staleness_line(const staleness_event& e) {
 }
 
 // A number as in a job file: "0.01", "2.5e-05".
-std::string short_number(double x) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", x);
-  return text;
-}
+std::string short_number(double x) { return general_text(x, 4); }
 
 constexpr double loss_memory = 0.95;  // weight of the past in the mean loss
 
@@ -59,10 +55,8 @@ std::string loss_trend::warning() const {
   if (last_.empty()) return {};
   const auto end = std::accumulate(last_.begin(), last_.end(), 0.0) / static_cast<double>(last_.size());
   if (end <= *first_ + std::max(1.0, std::abs(*first_))) return {};
-  char text[128];
-  std::snprintf(text, sizeof text, "the loss did not fall: %.3g at step %llu, %.3g at the end", *first_,
-                static_cast<unsigned long long>(first_step_), end);
-  return text;
+  return "the loss did not fall: " + general_text(*first_, 3) + " at step " + std::to_string(first_step_) + ", " +
+         general_text(end, 3) + " at the end";
 }
 
 progress::progress(const output& out, run_extent e) : out_(out), screen_(out.json() ? screen{} : screen::of_stdout()) {
@@ -111,6 +105,10 @@ void progress::show(const event_effect& e) {
                    out_.remark((bad.where.empty() ? "" : bad.where + ": ") + bad.message);
                    if (!bad.post_mortem.empty()) out_.remark("post-mortem: " + bad.post_mortem);
                  },
+                 [&](const set_event& s) {
+                   line(here + "set " + s.setting.first + " = " + number_text(s.setting.second) +
+                        (s.rate_differs() ? "; the rate of that step is " + number_text(*s.rate) : "") + "\n");
+                 },
                  [&](const auto&) {
                    const auto flat = flatten(e);
                    auto text = here + name_of(e).name + (flat.message.empty() ? "" : ": " + flat.message);
@@ -135,6 +133,8 @@ void progress::show_done(std::uint64_t step, const done_event& e) {
 void progress::step(std::uint64_t step, const step_event& e) {
   step_ = step;
   lr_ = e.lr.value_or(-1);
+  if (step <= trained_) loss_ = loss_weight_ = 0;  // the job has gone back: the mean is of steps that did not happen
+  trained_ = step;
   if (std::isfinite(e.loss)) {
     loss_ = loss_memory * loss_ + (1 - loss_memory) * e.loss;
     loss_weight_ = loss_memory * loss_weight_ + (1 - loss_memory);

@@ -59,6 +59,8 @@ class progress {
   void event(const event_effect& e);
   // Sets what the summary shows beyond the events. To be called before the event "done".
   void end_with(run_ending e) { ending_ = std::move(e); }
+  // The best evaluation of the run before this process continued it.
+  void begin_with(const std::optional<best_evaluation>& best) { summary_.begin_with(best); }
   // Sets the extent, if it was not known at first. To be called before the first event.
   void extent(run_extent e);
 
@@ -85,6 +87,7 @@ class progress {
   std::size_t drawn_ = 0;  // columns of the line on the terminal; 0: there is none
   bool has_rate_ = false;  // rate_ covers a whole window, not just the first few steps
   std::uint64_t step_ = 0, marked_step_ = 0;
+  std::uint64_t trained_ = 0;  // the last step whose loss is in loss_
   loss_trend trend_;
   run_summary summary_;
   run_ending ending_;

@@ -6,8 +6,8 @@
 #include "runtime/node/runs/run_info.hpp"
 
 namespace troupe {
-void run_options(CLI::App& c, std::string& run_dir, bool& no_run) {
-  file_option(c, "--run-dir", run_dir, "Make the run's folder NUMBER-NAME in this folder (default: $TROUPE_RUNS, or runs/)");
+void new_run_options(CLI::App& c, bool& no_run) {
+  c.get_option("--run-dir")->description("Make the run's folder NUMBER-NAME in this folder (default: $TROUPE_RUNS, or runs/)");
   c.add_flag("--no-run", no_run, "Make no run folder");
 }
 

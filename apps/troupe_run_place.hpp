@@ -14,7 +14,7 @@ class App;
 
 namespace troupe {
 
-void run_options(CLI::App& c, std::string& run_dir, bool& no_run);  // --run-dir and --no-run
+void new_run_options(CLI::App& c, bool& no_run);  // --no-run, and that --run-dir (of job_options) is for the new run, too
 
 // The folder of runs; empty: no run folder is made (--no-run, TROUPE_RUNS=off).
 std::filesystem::path runs_folder(const std::string& run_dir, bool no_run);

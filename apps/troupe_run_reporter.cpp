@@ -6,8 +6,9 @@
 
 #include "actors/repl/run_socket.hpp"
 #include "actors/shell/node_host.hpp"
-#include "apps/troupe_signals.hpp"
+#include "actors/supervision/stop_signals.hpp"
 #include "apps/troupe_time_shares.hpp"
+#include "runtime/coordinator/handover.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/node/http/access.hpp"
 #include "runtime/record/checkpoint.hpp"
@@ -36,7 +37,8 @@ run_reporter::run_reporter(std::shared_ptr<prepared_job> j, const output& out, d
 }
 
 int run_reporter::finish() {
-  const signal_watch watch([this](int) {
+  progress_.begin_with(record ? best_of(record->info()) : job_->before ? job_->before->best : std::nullopt);
+  const stop_signals watch([this](int) {
     asked_ = true;
     run_->stop();
   });
@@ -49,23 +51,45 @@ int run_reporter::finish() {
   time_sampler sampler(job_->plan, [this] { return roles(); });
   const auto r = run_->run();
   sampler.stop();
-  socket.reset();
   if (r.trace) handle_trace(*r.trace, r.step);
   std::error_code in_use;
   if (!checkpoint_folder.empty()) std::filesystem::remove(checkpoint_folder, in_use);  // only succeeds if it is empty
-  if (!r.ok) return failed(r);
-  save_weights_of(r);
+  if (!r.ok) {
+    tell_failure(r);
+    socket.reset();
+    if (r.hung) {  // a thread still runs a task: what it uses must exist until the process ends
+      std::fflush(nullptr);
+      std::_Exit(exit_failed);
+    }
+    return exit_failed;
+  }
+  const int code = r.stopped ? watch.exit_code(exit_done) : exit_done;
+  const bool left_out = r.stopped && !weights_file.empty();
+  if (!left_out) save_weights_of(r);
   end_record(r);
+  tell_end(r);
+  socket.reset();  // once clients that follow `stop` have its outcome
   // The event "done" is the last one, after all files were written. If a file could not be written,
   // the last event is an error.
+  if (left_out) tell_left_out(r.step);
   for (const auto& t : troubles_) progress_.event({r.step, error_event{t.message, where_of(t)}});
   if (!troubles_.empty()) return exit_failed;
+  if (left_out) return code == exit_done ? int{exit_failed} : code;
   auto done = r.done;
   if (record) done.run = record->folder().string();
   auto more = r.stopped && record ? std::vector<std::string>{"troupe resume " + record->words()} : next;
   progress_.end_with({sampler.text(), record ? record->folder().string() : std::string(), std::move(more)});
   progress_.event({r.step, std::move(done)});
-  return exit_done;
+  return code;
+}
+
+// The last event for clients of the socket and of the page.
+void run_reporter::tell_end(const embedded_result& r) {
+  if (!backend_) return;
+  auto done = r.done;
+  for (const auto& t : troubles_) done.alerts.push_back(t.to_string());
+  backend_->handle_event({r.step, std::move(done)});
+  if (page_) page_->finish();
 }
 
 void run_reporter::handle_trace(const expected<trace_summary>& t, std::uint64_t step) {
@@ -76,32 +100,28 @@ void run_reporter::handle_trace(const expected<trace_summary>& t, std::uint64_t 
                                          " messages and tasks: roles were faster than the trace could be written"}});
 }
 
-int run_reporter::failed(const embedded_result& r) {
+void run_reporter::tell_failure(const embedded_result& r) {
   const event_effect e{r.step, error_event{r.error, r.where, r.post_mortem}};
   if (record) {
     record->event(e);
     static_cast<void>(record->finish({"failed", r.step, {}, r.error, {}}));  // without weights to write
   }
+  if (backend_) backend_->handle_event(e);
+  if (page_) page_->finish();
   progress_.event(e);
-  if (r.hung) {  // a thread still runs a task: what it uses must exist until the process ends
-    std::fflush(nullptr);
-    std::_Exit(exit_failed);
-  }
-  return exit_failed;
 }
 
-// Writes --out. A run that was stopped has a checkpoint, and no final weights: the command then
-// fails, because a script would use the file.
+// A run that was stopped has a checkpoint and no final weights. The command then does not succeed,
+// because a script would use the file of --out.
+void run_reporter::tell_left_out(std::uint64_t step) {
+  const auto how = record ? "`troupe resume " + record->words() + "`" : "--resume " + checkpoint_.path;
+  const auto text =
+      "not written, because the run was stopped at step " + std::to_string(step) + " before its end; continue with " + how;
+  progress_.event({step, error_event{text, weights_file}});
+}
+
 void run_reporter::save_weights_of(const embedded_result& r) {
   if (weights_file.empty()) return;
-  if (r.stopped) {
-    const auto how = record ? "`troupe resume " + record->words() + "`" : "--resume " + checkpoint_.path;
-    troubles_.push_back(
-        {weights_file,
-         {},
-         "not written, because the run was stopped at step " + std::to_string(r.step) + " before its end; continue with " + how});
-    return;
-  }
   auto kept = write_or_elsewhere(elsewhere_, weights_file,
                                  [&](const std::string& path) { return save_weights(*job_, r.weights, r.step, path); });
   if (kept.trouble) troubles_.push_back(std::move(*kept.trouble));

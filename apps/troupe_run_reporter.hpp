@@ -41,15 +41,18 @@ class run_reporter {
   // folder. Returns the address and the token's file, for the user.
   expected<std::string, coded_error> serve_page(const std::string& where);
 
+  // Runs the job and returns the exit code: 128 + signal if a signal has stopped it.
   int finish();
 
  private:
   void handle_event(const event_effect& e);
   void announce(const event_effect& e);
-  int failed(const embedded_result& r);
+  void tell_failure(const embedded_result& r);
   void handle_trace(const expected<trace_summary>& t, std::uint64_t step);
+  void tell_left_out(std::uint64_t step);
   void save_weights_of(const embedded_result& r);
   void end_record(const embedded_result& r);
+  void tell_end(const embedded_result& r);
   void keep(const store_effect& s);
   void write_checkpoint_of(const store_effect& s);
   std::vector<role_published> roles() const;

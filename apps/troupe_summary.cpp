@@ -26,38 +26,46 @@ void thinned_series::add(double value) {
   each_ *= 2;
 }
 
+void run_summary::begin_with(const std::optional<best_evaluation>& best) {
+  if (best) best_.note(*best);
+}
+
 void run_summary::event(const event_effect& e) {
   improved_ = false;
-  if (const auto* s = e.as<step_event>()) {
+  if (e.is<recovered_event>()) {
+    go_back(e.step);
+  } else if (const auto* s = e.as<step_event>()) {
+    if (last_ && e.step <= last_->step) go_back(e.step - 1);
     if (!std::isfinite(s->loss)) return;  // of a skipped step
     losses_.add(s->loss);
     last_ = at_step{s->loss, e.step};
     if (!first_) first_ = last_;
-    if (!lowest_ || s->loss < lowest_->value) lowest_ = last_;
+    lowest_.note({e.step, std::nullopt, s->loss});
   } else if (const auto* v = e.as<eval_event>()) {
-    if (const auto& a = v->accuracy; a && std::isfinite(*a) && (!accuracy_ || *a > accuracy_->value)) {
-      improved_ = accuracy_.has_value();
-      accuracy_ = at_step{*a, e.step};
-    }
-    if (std::isfinite(v->loss) && (!eval_loss_ || v->loss < eval_loss_->value)) eval_loss_ = at_step{v->loss, e.step};
+    const bool first = !best_.best();
+    improved_ = best_.note({e.step, v->accuracy, v->loss}) && !first;
   }
+}
+
+void run_summary::go_back(std::uint64_t step) {
+  best_.go_back(step);
+  lowest_.go_back(step);
 }
 
 std::string run_summary::text(const screen& s, double examples, double seconds, const run_ending& end) const {
   std::string out;
   const auto add = [&](const char* label, const std::string& text) { out += labelled(s, label, text); };
   const auto at = [](const at_step& x) { return fixed(x.value, 4) + " at step " + with_commas(x.step); };
+  const auto lowest = lowest_.best();  // none: the job went back to its beginning
   if (first_ && last_->step > first_->step) {
     const auto room = s.redraws ? std::clamp<std::size_t>(screen::columns() / 4, 10, curve_columns) : curve_columns;
     add("loss", sparkline(losses_.values(), room, writes_utf8()) + "  first " + fixed(first_->value, 4) + ", last " +
-                    fixed(last_->value, 4) + ", lowest " + at(*lowest_));
+                    fixed(last_->value, 4) + (lowest ? ", lowest " + at({lowest->loss, lowest->step}) : std::string()));
   }
   if (!first_)
     ;  // nothing was trained: the only evaluation has been printed
-  else if (accuracy_)
-    add("accuracy", "best " + at(*accuracy_));
-  else if (eval_loss_)
-    add("test loss", "best " + at(*eval_loss_));
+  else if (const auto best = best_.best())
+    add(best->accuracy ? "accuracy" : "test loss", "best " + at({best->accuracy.value_or(best->loss), best->step}));
   if (examples > 0 && seconds > 0)
     add("speed",
         with_commas(static_cast<std::uint64_t>(std::llround(examples / seconds))) + " examples/s on average, with evaluations");

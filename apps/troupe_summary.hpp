@@ -1,5 +1,5 @@
 // The summary of a run, printed after "done": the loss as a curve, its first, last and lowest
-// value, the best accuracy, the speed, and where the time went.
+// value, the best evaluation, the speed, and where the time went.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "apps/troupe_screen.hpp"
+#include "runtime/messages/best_evaluation.hpp"
 #include "runtime/role.hpp"
 
 namespace troupe {
@@ -34,10 +35,12 @@ struct run_ending {
 
 class run_summary {
  public:
+  // The best evaluation of the run before this process continued it.
+  void begin_with(const std::optional<best_evaluation>& best);
   void event(const event_effect& e);
   // `examples`: trained since the run began; 0: unknown. `seconds`: of the event "done".
   std::string text(const screen& s, double examples, double seconds, const run_ending& end) const;
-  // True if the last event was an evaluation with the best accuracy so far, and not the first one.
+  // True if the last event was the best evaluation so far, and not the first one.
   bool improved() const { return improved_; }
 
  private:
@@ -45,9 +48,12 @@ class run_summary {
     double value = 0;
     std::uint64_t step = 0;
   };
+  void go_back(std::uint64_t step);
+
   thinned_series losses_;
-  std::optional<at_step> first_, last_, lowest_;  // losses of steps
-  std::optional<at_step> accuracy_, eval_loss_;   // the best of the evaluations
+  std::optional<at_step> first_, last_;  // losses of steps
+  best_so_far lowest_;                   // the same, as evaluations
+  best_so_far best_;
   bool improved_ = false;
 };
 

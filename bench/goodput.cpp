@@ -16,16 +16,14 @@
 #include <memory>
 #include <string>
 
-#include "actors/control/controller/cluster_controller.hpp"
-#include "actors/control/controller/member.hpp"
+#include "runtime/cluster/controller/cluster_controller.hpp"
+#include "runtime/cluster/controller/member.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "runtime/sim/random.hpp"
-#include "tests/recovery/agenda.hpp"
+#include "runtime/sim/world.hpp"
 
 namespace troupe::control {
 namespace {
-
-using recovery::agenda;
 
 struct setup {
   double nodes = 1024, mtbf_h = 500, repair_s = 1800, step_s = 1, checkpoint_s = 30, every_s = 3600, detect_s = 5;
@@ -63,7 +61,7 @@ class cluster {
         "%llu}\n",
         s_.nodes, s_.mtbf_h, s_.every_s, s_.live > 0 ? "true" : "false", ull(node_failures_), ull(recovered_), all / 86400,
         static_cast<double>(step_now()) * s_.step_s / all, static_cast<double>(again_) / n, stood_ / n,
-        moved_ > 0 ? stood_to_move_ / static_cast<double>(moved_) : 0, ull(moved_), ull(agenda_.done()));
+        moved_ > 0 ? stood_to_move_ / static_cast<double>(moved_) : 0, ull(moved_), ull(agenda_.events()));
     return 0;
   }
 
@@ -312,7 +310,7 @@ class cluster {
 
   const setup s_;
   sim::random random_;
-  agenda agenda_;
+  sim::world agenda_{sim::world_config{}};
   cluster_spec spec_;
   std::unique_ptr<cluster_controller> controller_;
   std::map<std::string, node> nodes_;

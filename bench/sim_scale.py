@@ -3,9 +3,13 @@
 
 usage: bench/sim_scale.py [--bin build/release/bin/troupe] [--nodes 100,300,1000,3000,10000] [--steps 5] [--runs 1] [--case NAME...]
                           [--out PAGE]
+       bench/sim_scale.py --daemons N [--steps 1000] [--runs 3] [--out docs/measurements/sim_daemons.md]
 
 Simulates GoogLeNet in 4 buckets without maths, with reducers and modes whose messages grow with the number of nodes, and shows for each the time and
 the peak memory of the whole process, the events, and the growth from one number of nodes to the next divided by the growth of the nodes: 1 is linear.
+
+--daemons simulates LeNet with a whole daemon on each node, a tree of reducers and one bucket: 20 failures an hour, and one node that is killed
+after 10 s and back 10 s later.
 """
 import argparse
 import datetime
@@ -29,11 +33,31 @@ CASES = [
 ]
 
 
+FAULTS = [  # of daemons: name, faults file
+    ("20 failures an hour",
+     '[[fault]]\nkind = "kill"\nevery = {{ kind = "exponential", mean = "{mean}s" }}\nuntil = "1000h"\nrestart_after = "30s"\n'),
+    ("a node dies and is back", '[[fault]]\nkind = "kill"\nnodes = [{node}]\nfrom = "10s"\nrestart_after = "10s"\n'),
+]
+
+
 def simulate(binary, nodes, steps, settings):
     words = [binary, "sim", os.path.join(ROOT, "configs/jobs/googlenet.toml"), "--nodes", str(nodes), "--maths", "none", "--buckets", "4", "--steps",
              str(steps), "--json"]
     for s in settings:
         words += ["--set", s]
+    return run(words)
+
+
+def simulate_daemons(binary, nodes, steps, faults):
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as f:
+        f.write(faults.format(mean=180 * nodes, node=nodes // 2))
+        f.flush()
+        return run([binary, "sim", os.path.join(ROOT, "configs/jobs/lenet_fashion.toml"), "--nodes", str(nodes), "--maths", "none", "--buckets", "1",
+                    "--steps", str(steps), "--json", "--set", f"data.batch={4 * nodes}", "--set", "train.exchange.reducer=tree", "--faults", f.name])
+
+
+def run(words):
+    nodes = int(words[words.index("--nodes") + 1])
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         begin = time.monotonic()
         child = subprocess.Popen(words, stdout=out, stderr=err)
@@ -45,11 +69,11 @@ def simulate(binary, nodes, steps, settings):
         sys.exit(f"{' '.join(words)}: {said[-1000:]}{wrong[-1000:]}")
     done = json.loads(said.splitlines()[-1])
     return {"nodes": nodes, "wall": wall, "cpu": used.ru_utime + used.ru_stime, "loop": done["seconds"], "memory": used.ru_maxrss / 1024,
-            "events": done["events"], "trace": done["trace_sha256"]}
+            "events": done["events"], "trace": done.get("trace_sha256", done["virtual_seconds"]), "recoveries": done.get("recoveries", 0)}
 
 
-def measured(binary, nodes, steps, settings, runs):
-    all_runs = sorted((simulate(binary, nodes, steps, settings) for _ in range(runs)), key=lambda r: r["cpu"])
+def measured(binary, nodes, steps, settings, runs, how=simulate):
+    all_runs = sorted((how(binary, nodes, steps, settings) for _ in range(runs)), key=lambda r: r["cpu"])
     if len({r["trace"] for r in all_runs}) != 1:
         sys.exit("the same seed gave different traces")
     middle = all_runs[len(all_runs) // 2]
@@ -70,11 +94,15 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--bin", default=os.path.join(ROOT, "build/release/bin/troupe"))
     p.add_argument("--nodes", default="100,300,1000,3000,10000")
-    p.add_argument("--steps", type=int, default=5)
+    p.add_argument("--steps", type=int, help="default: 5; with --daemons 1000")
     p.add_argument("--runs", type=int, default=1)
     p.add_argument("--case", action="append", choices=[name for name, _ in CASES])
+    p.add_argument("--daemons", type=int)
     p.add_argument("--out")
     a = p.parse_args()
+    if a.daemons:
+        return main_daemons(a)
+    a.steps = a.steps or 5
     lines, largest, begin = [], None, os.getloadavg()[0]
     for name, settings in CASES:
         if a.case and name not in a.case:
@@ -91,6 +119,31 @@ def main():
         publish(TEXT.format(date=datetime.date.today(), lines="\n".join(lines), steps=a.steps, runs=a.runs, begin=begin, first=a.nodes.split(",")[0], **largest),
                 a.out, a.bin)
 
+
+def main_daemons(a):
+    rows, steps = [], a.steps or 1000
+    for name, faults in FAULTS:
+        r = measured(a.bin, a.daemons, steps, faults, a.runs, simulate_daemons)
+        rows.append(f"| {name} | {r['recoveries']} | {r['wall']:.1f} | {r['loop']:.1f} | {r['events']:,} | {r['events'] / r['loop']:,.0f} | "
+                    f"{r['memory']:,.0f} |")
+        print(rows[-1], flush=True)
+    if a.out:
+        publish(DAEMONS.format(date=datetime.date.today(), nodes=a.daemons, steps=steps, runs=a.runs, lines="\n".join(rows)), a.out, a.bin)
+
+
+DAEMONS = """# {nodes:,} simulated daemons, {date}
+
+**Question.** How long does `troupe sim` take for {steps:,} steps of LeNet on {nodes:,} daemons that fail?
+**Command.** `bench/sim_scale.py --daemons {nodes} --steps {steps} --runs {runs} --out PAGE`, one core; median of {runs} runs.
+
+No maths, one bucket, a tree of reducers, {nodes:,} workers.
+
+| faults | recoveries | whole, s | loop, s | events | events a second | peak memory, MB |
+|---|---|---|---|---|---|---|
+{lines}
+
+Before the first step each daemon connects with each other one. A recovery makes a plan for all nodes, and the return of the node another one.
+"""
 
 TEXT = """# Simulations of up to 10,000 nodes, {date}
 

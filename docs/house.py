@@ -20,8 +20,9 @@ FONT = "'DejaVu Sans','Segoe UI',Helvetica,Arial,sans-serif"
 # Where each room of runtime/ is drawn: its column. Its row and its arrows follow from runtime/CMakeLists.txt.
 COLUMNS = {"plain": 2, "job": 2, "sync": 0, "record": 4.4, "reduce": 0, "cost": 1, "stage": 2, "loader": 3, "coordinator": 4, "plan": 2,
            "model": 2, "data": 5.5, "replay": -1, "spec": 2, "sim": -1, "trace": -2, "critical": -2, "messages": 0, "base": 2, "checksum": 1, "memory": 5.5,
-           "exchange/hub": 6.4}
-UTILITIES = ("base", "checksum", "memory")  # arrows to these are drawn lightly
+           "exchange/hub": 6.35, "access": -2, "cluster/view": -1, "cluster": -1.7, "cluster/supervision": -0.3,
+           "cluster/controller": -1}
+UTILITIES = ("base", "access", "checksum", "memory")  # arrows to these are drawn lightly
 PANELS = {"apps": "#f3e3d3", "actors": "#f6d9c4", "runtime/node": "#e8dcc0", "runtime": "#d3e3ea", "ops": "#d8e8d3"}
 INK, PALE = "#444", "#9db3bd"
 
@@ -94,7 +95,7 @@ def runtime_arrows():
 def pure_rooms(top, tall):
     rows, arrows = runtime_arrows()
     step = (tall - 74) / max(rows.values())
-    at = {room: (190 + 113 * COLUMNS[room], top + tall - 30 - step * rows[room]) for room in rows}
+    at = {room: (270 + 102 * COLUMNS[room], top + tall - 30 - step * rows[room]) for room in rows}
     lines, boxes = [], []
     for a, b in sorted(arrows, key=lambda arrow: arrow[1] not in UTILITIES):
         (x1, y1), (x2, y2) = at[a], at[b]
@@ -102,7 +103,7 @@ def pure_rooms(top, tall):
         lines.append(f'<line x1="{x1:g}" y1="{y1 + 13:g}" x2="{x2:g}" y2="{y2 - 14:g}" stroke="{PALE if pale else INK}" '
                      f'stroke-width="{1 if pale else 1.3}" marker-end="url(#{"pale" if pale else "tip"})"/>')
     for room, (x, y) in at.items():
-        boxes += box(x, y, 92, room)
+        boxes += box(x, y, max(92, 6.5 * len(room) + 8), room)
     return lines + boxes
 
 
@@ -115,7 +116,7 @@ def rooms():
     floors = actors_by_floor()
     tallest = max(len(names) for _, names in floors)
     tall = 36 + 32 * tallest
-    parts += panel(y, tall, "actors", "threads, control plane, REPL: a room may include the rooms in the columns to its right")
+    parts += panel(y, tall, "actors", "threads, actors of the control plane, REPL: a room may include the rooms in the columns to its right")
     for i, (_, names) in enumerate(floors):
         for k, name in enumerate(names):
             parts += box(20 + 940 / len(floors) * (i + 0.5), y + 46 + 32 * k, 99, name, 10.5)
@@ -123,9 +124,9 @@ def rooms():
     node = sources_in("runtime/node") + [f"exchange/{d}" for d in sources_in("runtime/exchange", but=("hub",))]
     parts += panel(y, 64, "runtime/node", "and runtime/exchange: files, sockets, third-party libraries") + in_a_row(y + 44, node)
     y += 74
-    parts += panel(y, 470, "runtime", "no thread, clock or socket: an arrow is a library that the room links (left out where it follows from others)")
-    parts += pure_rooms(y, 470)
-    y += 480
+    parts += panel(y, 560, "runtime", "no thread, clock or socket: an arrow is a library that the room links (left out where it follows from others)")
+    parts += pure_rooms(y, 560)
+    y += 570
     ops = [d for d in sources_in("ops") if not d.endswith("_none")]
     parts += panel(y, 64, "ops", "tensors, devices, layers, update rules: a library of its own") + in_a_row(y + 44, ops)
     return page(980, y + 74, "The rooms of Troupe: apps, actors, runtime/node, runtime and ops; each panel may include the panels below it", parts)

@@ -23,6 +23,7 @@ std::vector<std::string> layer_checker::run() {
     if (takes_bf16_) check_bf16(values);
     if (layer_.in_place()) check_in_place(values);
     if (layer_.gathered()) check_gathered();
+    check_mean_weight(values);
     check_test_phase(values);
   }
   return std::move(findings_);

@@ -49,6 +49,7 @@ struct layer_coverage {
 //   * backward() uses only the tensors that backward_needs() requests (the others are poisoned),
 //     skips gradients that are not requested without changing the others, and adds to parameter
 //     gradients if and only if `accumulate` is set;
+//   * mean_weight() of a loss or metric is empty or one finite number of at least 0;
 //   * gradients equal central differences in f64; at a kink they lie between the two one-sided
 //     derivatives. In two packets, for several draws of values: standard normal ones, and ones
 //     spread over [-24, 24] with many just above and below the numbers where kinks are common;

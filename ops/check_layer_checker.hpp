@@ -4,6 +4,7 @@
 #include <set>
 
 #include "ops/check_layer_passes.hpp"
+#include "ops/real_text.hpp"
 
 namespace troupe {
 
@@ -22,6 +23,7 @@ class layer_checker : layer_passes {
   void check_inputs();
   void check_contract(const pass_values& v);
   void check_saved(const pass_values& v, const tensors& out, const saved& s);
+  void check_mean_weight(const pass_values& v);
   void check_statistics(const pass_values& v);
   void check_test_phase(const pass_values& v);
 

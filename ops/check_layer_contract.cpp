@@ -70,6 +70,17 @@ void layer_checker::check_saved(const pass_values& v, const tensors& out, const 
     find("forward() saves " + std::to_string(bytes) + " bytes, backward_needs() declares " + std::to_string(needs_.saved_bytes));
 }
 
+void layer_checker::check_mean_weight(const pass_values& v) {
+  if (!layer_.is_loss() && !layer_.is_metric()) return;
+  context c = make_context(phase::test);
+  const auto weight = layer_.mean_weight(c, v.in);
+  if (!weight) return;
+  if (weight.count() != 1 || (weight.type() != dtype::f32 && weight.type() != dtype::f64))
+    return find("mean_weight() returns a tensor of shape " + weight.dims().to_string() + ", not a scalar of type f32 or f64");
+  const double n = c.dev.scalar(weight);
+  if (!std::isfinite(n) || n < 0) find("mean_weight() returns " + real_text(n) + ", which is not a finite number of at least 0");
+}
+
 // In training, one statistic per buffer, and the same outputs whether or not statistics are
 // requested.
 void layer_checker::check_statistics(const pass_values& v) {

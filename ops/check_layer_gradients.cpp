@@ -124,9 +124,8 @@ std::string layer_checker::compare(const drawn& d, tensors pass_values::*list, s
     ++seen_.kinks;
     return "";
   }
-  return "backward() computes " + std::to_string(analytic) + ", central differences give " + std::to_string((left + right) / 2) +
-         (kink ? " (at a kink: " + std::to_string(left) + " and " + std::to_string(right) + ")" : "") + ", at the value " +
-         std::to_string(x);
+  return "backward() computes " + real_text(analytic) + ", central differences give " + real_text((left + right) / 2) +
+         (kink ? " (at a kink: " + real_text(left) + " and " + real_text(right) + ")" : "") + ", at the value " + real_text(x);
 }
 
 void layer_checker::check_skipping(const pass_values& v) {

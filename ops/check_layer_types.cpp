@@ -48,7 +48,7 @@ void layer_checker::compare_types(const char* what, const tensors& wide, const t
     }
     if (!(error <= tolerance * largest))
       find(numbered(what, i) + ": " + name_of(narrow[i].type()) + " differs from " + name_of(wide[i].type()) + " by " +
-           std::to_string(error) + "; the largest element is " + std::to_string(largest));
+           real_text(error) + "; the largest element is " + real_text(largest));
   }
 }
 

@@ -84,7 +84,8 @@ void device::gemm_summed(const gemm_spec& s, std::int64_t packets, const tensor&
 }
 
 bool device::needs_input(unary f) {
-  return f == unary::log || f == unary::square || f == unary::absolute || f == unary::gelu || f == unary::gelu_tanh;
+  return f == unary::log || f == unary::square || f == unary::absolute || f == unary::gelu || f == unary::gelu_tanh ||
+         f == unary::relu6 || f == unary::silu || f == unary::hard_sigmoid || f == unary::hard_swish;
 }
 
 namespace {

@@ -36,8 +36,26 @@ namespace troupe {
 enum class device_kind : std::uint8_t { cpu, cuda };
 
 // y = f(x). `parameter` is the slope of relu for x < 0, the alpha of elu (>= 0), or the addend of
-// inverse_root, y = 1 / sqrt(x + parameter). Other functions ignore it.
-enum class unary : std::uint8_t { relu, sigmoid, tanh, exp, log, sqrt, square, absolute, elu, gelu, gelu_tanh, inverse_root };
+// inverse_root, y = 1 / sqrt(x + parameter), the maximum of relu6, or the slope of hard_sigmoid,
+// y = min(max(parameter x + 1/2, 0), 1). Other functions ignore it.
+enum class unary : std::uint8_t {
+  relu,
+  sigmoid,
+  tanh,
+  exp,
+  log,
+  sqrt,
+  square,
+  absolute,
+  elu,
+  gelu,
+  gelu_tanh,
+  inverse_root,
+  relu6,
+  silu,
+  hard_sigmoid,
+  hard_swish
+};
 enum class pointwise : std::uint8_t { sigmoid, squared, hinge_1, hinge_2 };
 enum class binary : std::uint8_t { add, subtract, multiply, maximum, rectified_sum };  // rectified_sum: max(0, x + y)
 enum class draw : std::uint8_t { bernoulli, gaussian };

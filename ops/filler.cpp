@@ -8,12 +8,13 @@
 
 namespace troupe {
 
-std::vector<std::string> filler_kinds() { return {"constant", "uniform", "gaussian", "xavier", "msra"}; }
+std::vector<std::string> filler_kinds() { return {"constant", "uniform", "gaussian", "xavier", "msra", "bilinear"}; }
 
 option_specs filler_options(const std::string& kind) {
   if (kind == "constant") return {real_option("value", 0.0, "value of every element")};
   if (kind == "uniform") return {real_option("min", 0.0, "lower bound"), real_option("max", 1.0, "upper bound")};
   if (kind == "gaussian") return {real_option("mean", 0.0, "mean"), real_option("std", 1.0, "standard deviation", 0.0)};
+  if (kind == "bilinear") return {};
   return {choice_option("norm", {"fan_in", "fan_out", "average"},
                         "fan that the variance is divided by: inputs, outputs, or their mean")};
 }
@@ -41,6 +42,27 @@ double fan(const param_spec& p, const options& values) {
   return norm == "fan_in" ? in : norm == "fan_out" ? out : (in + out) / 2;
 }
 
+// The weight of position k of n, of a deconvolution that enlarges an image linearly.
+double tent(std::int64_t k, std::int64_t n) {
+  const auto half = static_cast<double>((n + 1) / 2);
+  const double centre = static_cast<double>(n - 1) / (2 * half);
+  return 1 - std::abs(static_cast<double>(k) / half - centre);
+}
+
+// The last two axes are those of the kernel.
+void fill_bilinear(device& d, tensor& t) {
+  const shape& s = t.dims();
+  const auto rows = s.rank() > 1 ? s[s.rank() - 2] : 1, columns = s.rank() > 0 ? s[s.rank() - 1] : 1;
+  std::vector<float> values(static_cast<std::size_t>(s.count()));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto at = static_cast<std::int64_t>(i);
+    values[i] = static_cast<float>(tent(at / columns % rows, rows) * tent(at % columns, columns));
+  }
+  tensor whole = tensor::allocate(d, s, dtype::f32);
+  d.upload(values.data(), whole);
+  d.copy(whole, t);
+}
+
 }  // namespace
 
 void fill_param(device& d, const param_spec& p, std::uint64_t seed, std::uint32_t layer, std::uint32_t param, tensor& t) {
@@ -49,7 +71,9 @@ void fill_param(device& d, const param_spec& p, std::uint64_t seed, std::uint32_
   const options v = check_options(p.filler.values, filler_options(kind));
   // Dropout streams have b = layer index. The top bit keeps filler streams distinct from them.
   const rng_stream stream{.key = seed, .a = layer, .b = 0x80000000U | param};
-  if (kind == "constant") {
+  if (kind == "bilinear") {
+    fill_bilinear(d, t);
+  } else if (kind == "constant") {
     d.fill(v.real("value"), t);
   } else if (kind == "uniform") {
     d.fill_uniform(stream, v.real("min"), v.real("max"), t);
@@ -61,6 +85,10 @@ void fill_param(device& d, const param_spec& p, std::uint64_t seed, std::uint32_
   } else {
     d.fill_gaussian(stream, 0.0, std::sqrt(2.0 / fan(p, v)), t);
   }
+  if (p.zero_row < 0) return;
+  const auto each = p.dims.count_from(1);
+  tensor row = t.slice(p.zero_row * each, shape{each});
+  d.fill(0.0, row);
 }
 
 }  // namespace troupe

@@ -5,6 +5,8 @@
 //   gaussian  mean, std
 //   xavier    uniform in (-s, s), s = sqrt(3 / n)          Glorot and Bengio 2010
 //   msra      gaussian, mean 0, std = sqrt(2 / n)          He et al. 2015
+//   bilinear  of a deconvolution with kernel 2 f - f mod 2 and stride f, one group a channel: a
+//             linear enlargement by f; products of 1 - |x / ceil(k / 2) - c| over the two last axes
 // Random numbers come from a Philox stream of (seed, layer, parameter): the same on every machine,
 // and the same for f32 and f64 up to rounding.
 #pragma once

@@ -66,9 +66,10 @@ struct param_spec {
   // trainable = false: a buffer, folded from stats_out once per packet: buffer = (1 - momentum)
   // buffer + momentum statistic
   bool trainable = true;
-  double momentum = 0.1;     // of a buffer: weight of a new statistic
-  bool once_a_step = false;  // all packets of a step have the same statistic: fold it once per step
-  int slice_axis = 0;        // axis that a split_1 partition cuts; -1: every worker has the whole parameter
+  double momentum = 0.1;       // of a buffer: weight of a new statistic
+  bool once_a_step = false;    // all packets of a step have the same statistic: fold it once per step
+  std::int64_t zero_row = -1;  // row (axis 0) that begins with zeros, whatever the filler; -1: none
+  int slice_axis = 0;          // axis that a split_1 partition cuts; -1: every worker has the whole parameter
 };
 using param_specs = std::vector<param_spec>;
 
@@ -191,6 +192,13 @@ struct layer {
   virtual bool more_is_better() const { return true; }  // of a metric; the first metric that returns true is the job's accuracy
   virtual bool differentiable(std::size_t input) const { return (void)input, true; }  // false: labels
   virtual bool test_phase_only() const { return false; }
+  // Of a loss or metric: the weight of its mean over these inputs in a mean over several packets,
+  // as a scalar of type wide_of() on c.dev (the number of labels that count, or the sum of their
+  // weights): finite and not negative, or the job fails. Empty: the number of examples.
+  virtual tensor mean_weight(context& c, const tensors& in) const { return (void)c, (void)in, tensor{}; }
+  // Why the layer cannot be trained with `packets` packets a step of inputs of these shapes; empty:
+  // it can. infer() accepts such shapes, which occur in evaluations and predictions.
+  virtual std::string untrainable(const shapes& in, std::int64_t packets) const { return (void)in, (void)packets, std::string{}; }
   // Required contents of input `input`, for inputs of shapes `in`. Outputs always hold values
   // (output_type). The graph checks every edge. Default: ids for an input without gradient, values
   // otherwise and for input 0 of a loss or metric.

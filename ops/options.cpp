@@ -1,8 +1,13 @@
 #include "ops/options.hpp"
 
 #include <algorithm>
-#include <cstdio>
+#include <charconv>
 #include <numeric>
+#include <stdexcept>
+#include <string_view>
+#include <system_error>
+
+#include "ops/real_text.hpp"
 
 namespace troupe {
 
@@ -26,7 +31,7 @@ std::string kind_name(const option_spec& s) {
 }
 
 std::string number_text(double v) {
-  std::string s = std::to_string(v);
+  std::string s = real_text(v);
   s.erase(s.find_last_not_of('0') + 1);
   if (!s.empty() && s.back() == '.') s.pop_back();
   return s;
@@ -156,6 +161,17 @@ options check_options(const options& given, const option_specs& specs) {
   return checked;
 }
 
+// Independent of the locale. `used`: the characters of the number. Throws if there is no number, or
+// one that no double holds.
+static double real_of(std::string_view text, std::size_t& used) {
+  const std::size_t sign = text.starts_with('+') && !text.starts_with("+-") ? 1 : 0;
+  double v = 0;
+  const auto r = std::from_chars(text.data() + sign, text.data() + text.size(), v);
+  if (r.ec != std::errc{}) throw std::invalid_argument("not a double");
+  used = static_cast<std::size_t>(r.ptr - text.data());
+  return v;
+}
+
 options options_from_text(const std::vector<std::pair<std::string, std::string>>& given, const option_specs& specs) {
   options raw;
   for (const auto& [key, text] : given) {
@@ -166,7 +182,7 @@ options options_from_text(const std::vector<std::pair<std::string, std::string>>
       if (kind == option_kind::integer && (text.empty() || text.find_first_not_of("+-0123456789") == std::string::npos))
         raw.values[key] = static_cast<std::int64_t>(std::stoll(text, &used));
       else if (kind == option_kind::real && (text.empty() || text.find_first_not_of("+-.eE0123456789") == std::string::npos))
-        raw.values[key] = std::stod(text, &used);
+        raw.values[key] = real_of(text, used);
       else if (kind == option_kind::boolean && (text == "true" || text == "false"))
         raw.values[key] = text == "true";
       else
@@ -191,8 +207,8 @@ std::vector<std::pair<std::string, std::string>> options_to_text(const options& 
     if (const auto* s = std::get_if<std::string>(&value)) list.emplace_back(key, *s);
     if (const auto* d = std::get_if<double>(&value)) {
       char text[32];
-      std::snprintf(text, sizeof text, "%.17g", *d);
-      list.emplace_back(key, text);
+      const auto end = std::to_chars(text, text + sizeof text, *d, std::chars_format::general, 17).ptr;
+      list.emplace_back(key, std::string(text, end));
     }
   }
   return list;
@@ -225,5 +241,7 @@ std::string nearest_word(std::string_view word, const std::vector<std::string>& 
   }
   return best;
 }
+
+template class one_of<option_kinds>;
 
 }  // namespace troupe

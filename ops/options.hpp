@@ -16,6 +16,8 @@
 #include <variant>
 #include <vector>
 
+#include "ops/one_of.hpp"
+
 namespace troupe {
 
 // A user error in an option. `key` names the option and may be empty. The caller that knows the
@@ -28,8 +30,12 @@ struct option_error : std::runtime_error {
 enum class option_kind : std::uint8_t { boolean, integer, real, text, integers, reals, texts, table };
 
 struct options;
-using option_value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>,
-                                  std::vector<std::string>, std::shared_ptr<options>>;
+struct option_kinds {
+  using variant = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>,
+                               std::vector<std::string>, std::shared_ptr<options>>;
+};
+using option_value = one_of<option_kinds>;
+extern template class one_of<option_kinds>;
 
 struct option_spec {
   std::string name;

@@ -48,7 +48,7 @@ schedule_type plateau() {
       .name = "plateau",
       .doc =
           "lr = base, which is multiplied by `factor` after `patience` consecutive evaluations without an improvement. Needs "
-          "[eval] every",
+          "[eval] every and test data",
       .specs = {integer_option("patience", 3, "number of consecutive evaluations without an improvement that lower the rate", 1),
                 real_option("factor", 0.1, "factor on the rate at each change", 0.0, 1.0),
                 real_option("threshold", 0.0, "an evaluation is an improvement if it is better than the best by more than this",

@@ -14,7 +14,7 @@ namespace troupe {
 
 struct schedule {
   virtual ~schedule() = default;
-  virtual double lr(double base, std::uint64_t step) const = 0;
+  virtual double lr(double base, std::uint64_t step) const = 0;  // finite and not negative, or the job fails
 };
 
 struct schedule_type {

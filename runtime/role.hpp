@@ -21,6 +21,7 @@
 #include <variant>
 #include <vector>
 
+#include "ops/one_of.hpp"
 #include "runtime/messages/drops.hpp"
 #include "runtime/messages/event.hpp"
 #include "runtime/messages/message.hpp"
@@ -86,7 +87,11 @@ struct shared_effect {
 struct stop_effect {};
 
 // event_effect (messages/event.hpp): reports to users. The host prints, records or forwards it.
-using effect = std::variant<send_effect, run_effect, event_effect, store_effect, shared_effect, stop_effect>;
+struct effect_kinds {
+  using variant = std::variant<send_effect, run_effect, event_effect, store_effect, shared_effect, stop_effect>;
+};
+using effect = one_of<effect_kinds>;
+extern template class one_of<effect_kinds>;
 
 // The list to which on() appends its effects. A host clears and reuses it between calls.
 class effects {

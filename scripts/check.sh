@@ -13,7 +13,8 @@
 #   headers   headers changed since COMMIT, and headers that include them, compile by themselves
 #   tidy      clang-tidy finds nothing in the files changed since COMMIT
 # --all: headers and tidy check all files.
-# purity, headers and tidy use the last build in DIR (default build/release).
+# purity, headers and tidy use the last build in DIR (default build/release). CHECK_SECONDS in the environment
+# limits headers and tidy (default 600 each).
 set -uo pipefail
 source "$(dirname "$0")/lib/common.sh"
 
@@ -70,6 +71,6 @@ check comments python3 $lib/check_comments.py $([[ $fix == no ]] || echo --fix)
 check derived python3 $lib/derive_device.py --check
 check page page
 check purity python3 $lib/check_purity.py "$build"
-check headers python3 $lib/check_headers.py --build "$build" --jobs "$jobs" "${changes[@]}"
-check tidy python3 $lib/check_tidy.py --build "$build" --jobs "$jobs" --seconds "${TIDY_SECONDS:-600}" "${changes[@]}"
+check headers python3 $lib/check_headers.py --build "$build" --jobs "$jobs" --seconds "${CHECK_SECONDS:-600}" "${changes[@]}"
+check tidy python3 $lib/check_tidy.py --build "$build" --jobs "$jobs" --seconds "${CHECK_SECONDS:-600}" "${changes[@]}"
 exit $((failed > 0))

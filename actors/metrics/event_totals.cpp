@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "actors/view/events.hpp"
+#include "runtime/cluster/view/events.hpp"
 
 namespace troupe {
 namespace {
@@ -24,9 +24,9 @@ void note_step(job_totals& t, const step_event& e, job_totals::wall_time now) {
   t.step_seconds += std::max(e.step_seconds, 0.0);
 }
 
-void note_eval(job_totals& t, const eval_event& e) {
+void note_eval(job_totals& t, const eval_event& e, std::uint64_t step) {
   t.eval_loss = e.loss;
-  if (e.accuracy) t.best_accuracy = std::max(t.best_accuracy.value_or(*e.accuracy), *e.accuracy);
+  if (e.accuracy) t.best.note({step, e.accuracy, e.loss});
 }
 
 }  // namespace
@@ -47,12 +47,13 @@ void event_totals::event(std::uint32_t job, const event_effect& e) {
   ++t.events[name_of(e).name];
   std::visit(overloaded{
                  [&](const step_event& s) { note_step(t, s, now); },
-                 [&](const eval_event& v) { note_eval(t, v); },
+                 [&](const eval_event& v) { note_eval(t, v, e.step); },
                  [&](const paused_event&) { t.examples_per_s = 0; },
                  [&](const recovered_event& r) {
                    ++t.recoveries;
                    ++t.plan_changes;
                    t.recovery_seconds += r.ms / 1000;
+                   t.best.go_back(e.step);
                  },
                  [&](const moved_event&) { ++t.plan_changes; },
                  [&](const checkpoint_event&) {

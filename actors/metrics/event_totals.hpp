@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "runtime/messages/best_evaluation.hpp"
 #include "runtime/role.hpp"
 
 namespace troupe {
@@ -29,7 +30,8 @@ struct job_totals {
   std::uint64_t steps = 0;  // completed, repeated ones included
   std::uint64_t skipped = 0;
   double loss = 0, examples_per_s = 0;
-  std::optional<double> lr, eval_loss, best_accuracy;
+  std::optional<double> lr, eval_loss;
+  best_so_far best;  // of the evaluations with an accuracy
   std::array<std::uint64_t, step_bounds.size() + 1> step_times{};
   double step_seconds = 0;                      // sum of step_times
   std::map<std::string, std::uint64_t> events;  // by kind

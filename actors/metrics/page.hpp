@@ -18,7 +18,7 @@
 #include "actors/metrics/event_totals.hpp"
 #include "actors/metrics/role_totals.hpp"
 #include "actors/shell/router.hpp"
-#include "actors/view/view.hpp"
+#include "runtime/cluster/view/view.hpp"
 #include "runtime/node/http/server.hpp"
 #include "runtime/node/net/transport.hpp"
 

@@ -4,8 +4,8 @@
 
 #include "actors/metrics/exposition.hpp"
 #include "actors/metrics/page.hpp"
-#include "actors/view/about.hpp"
-#include "actors/view/job_progress.hpp"
+#include "runtime/cluster/view/about.hpp"
+#include "runtime/cluster/view/job_progress.hpp"
 
 namespace troupe {
 namespace {
@@ -41,7 +41,7 @@ void add_progress(exposition& x, const std::string& id, const repl_job& j, const
   x.add("troupe_job_checkpoints_total", {id, "failed"}, real(t.unsaved));
   if (t.saving_seconds >= 0) x.add("troupe_job_checkpoint_seconds", {id}, t.saving_seconds);
   if (t.eval_loss) x.add("troupe_job_eval_loss", {id}, *t.eval_loss);
-  if (t.best_accuracy) x.add("troupe_job_best_accuracy_ratio", {id}, *t.best_accuracy);
+  if (const auto best = t.best.best()) x.add("troupe_job_best_accuracy_ratio", {id}, *best->accuracy);
   if (t.lr) x.add("troupe_job_learning_rate", {id}, *t.lr);
   if (t.steps == 0) return;
   x.add("troupe_job_loss", {id}, t.loss);

@@ -14,7 +14,7 @@ namespace {
 double boot_time() {
   std::ifstream in("/proc/stat");
   for (std::string line; std::getline(in, line);)
-    if (line.starts_with("btime ")) return std::stod(line.substr(6));
+    if (line.starts_with("btime ")) return static_cast<double>(std::stoull(line.substr(6)));
   return 0;
 }
 

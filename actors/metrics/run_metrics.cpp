@@ -5,9 +5,9 @@
 
 #include "actors/metrics/endpoint.hpp"
 #include "actors/supervision/gpu_watch.hpp"
-#include "actors/view/about.hpp"
-#include "actors/view/job_progress.hpp"
 #include "ops/cpu/block_pool.hpp"
+#include "runtime/cluster/view/about.hpp"
+#include "runtime/cluster/view/job_progress.hpp"
 #include "runtime/node/http/access.hpp"
 
 namespace troupe {

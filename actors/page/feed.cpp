@@ -122,6 +122,10 @@ page_feed::news page_feed::events_after(std::uint64_t number, const std::vector<
   return n;
 }
 
+bool page_feed::settled() const {
+  return std::all_of(pages_.begin(), pages_.end(), [](const page& p) { return p.socket->queued() == 0; });
+}
+
 void page_feed::show_expiries(std::map<std::string, std::int64_t> expiries) {
   std::lock_guard guard(lock_);
   expiries_ = std::move(expiries);

@@ -30,7 +30,7 @@
 #include <vector>
 
 #include "actors/page/rights.hpp"
-#include "actors/view/view.hpp"
+#include "runtime/cluster/view/view.hpp"
 #include "runtime/node/http/server.hpp"
 
 namespace troupe {
@@ -50,6 +50,8 @@ class page_feed {
   // Sends what is new to the pages that have taken their last message.
   void send_news();
   std::size_t pages() const { return pages_.size(); }
+  // Whether the system has taken all messages to all pages.
+  bool settled() const;
   // Certificates of this node that the state shows, with the second since 1970 at which each
   // expires. Any thread.
   void show_expiries(std::map<std::string, std::int64_t> expiries);

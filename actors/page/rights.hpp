@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "actors/view/view.hpp"
 #include "runtime/base/result.hpp"
+#include "runtime/cluster/view/view.hpp"
 
 namespace troupe {
 

@@ -26,14 +26,13 @@ json info_of(const std::filesystem::path& folder) {
 }
 
 json curve_of(const metric_curve& c) {
-  auto x = json::array(), y = json::array();
-  for (const auto& p : c.raw.points()) {
-    const auto value = shown_number(p.y);
-    if (!value) continue;
-    x.push_back(p.x);
-    y.push_back(*value);
+  json o{{"x", json::array()}, {"mean", json::array()}, {"low", json::array()}, {"high", json::array()}};
+  for (const auto& b : c.raw.bands()) {
+    const auto mean = shown_number(b.mean), low = shown_number(b.low), high = shown_number(b.high);
+    if (!mean || !low || !high) continue;
+    o["x"].push_back(b.x), o["mean"].push_back(*mean), o["low"].push_back(*low), o["high"].push_back(*high);
   }
-  return json::array({std::move(x), std::move(y)});
+  return o;
 }
 
 json curves_of(const std::filesystem::path& folder) {
@@ -47,14 +46,14 @@ json curves_of(const std::filesystem::path& folder) {
 
 }  // namespace
 
-std::string page_runs(const std::filesystem::path& runs) {
-  auto folders = run_folders(runs);
-  std::reverse(folders.begin(), folders.end());
-  if (folders.size() > max_runs_listed) folders.resize(max_runs_listed);
+std::string page_runs(const std::filesystem::path& runs, std::size_t offset, std::size_t limit) {
+  const auto folders = run_folders(runs);  // the oldest first
+  const auto end = folders.size() - std::min(offset, folders.size());
+  const auto begin = end - std::min({limit, max_runs_listed, end});
   auto list = json::array();
-  for (const auto& f : folders)
-    if (auto o = info_of(f); !o.is_null()) list.push_back(std::move(o));
-  return text_of({{"runs", std::move(list)}});
+  for (auto i = end; i-- > begin;)
+    if (auto o = info_of(folders[i]); !o.is_null()) list.push_back(std::move(o));
+  return text_of({{"runs", std::move(list)}, {"total", folders.size()}});
 }
 
 std::string page_run(const std::filesystem::path& runs, const std::string& name) {

@@ -1,7 +1,9 @@
 #include "actors/page/server.hpp"
 
+#include <charconv>
 #include <chrono>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "actors/page/files.hpp"
@@ -22,6 +24,15 @@ http::sessions::clock now() {
 
 http::response json_page(std::string text) { return {200, json_type, std::move(text)}; }
 
+// The number `name` of a query; `usual` without it; nullopt: it is no number.
+std::optional<std::size_t> count_in(std::string_view query, std::string_view name, std::size_t usual) {
+  const auto text = http::form_value(query, name);
+  if (text.empty()) return usual;
+  std::size_t n = 0;
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), n);
+  return ec == std::errc{} && end == text.data() + text.size() ? std::optional(n) : std::nullopt;
+}
+
 }  // namespace
 
 void page_server::add_routes(http::server_options& h, const page_options& o) {
@@ -29,7 +40,10 @@ void page_server::add_routes(http::server_options& h, const page_options& o) {
     h.routes[f.path] = [&f](const http::request&) { return http::response{200, f.type, std::string(f.bytes)}; };
   h.routes["/api/session"] = [](const http::request&) { return json_page("{}"); };
   h.routes["/api/help"] = [](const http::request&) { return json_page(repl_help_text(true, {})); };
-  h.routes["/api/runs"] = [runs = o.runs](const http::request&) { return json_page(page_runs(runs)); };
+  h.routes["/api/runs"] = [runs = o.runs](const http::request& r) {
+    const auto offset = count_in(r.query, "offset", 0), limit = count_in(r.query, "limit", max_runs_listed);
+    return offset && limit ? json_page(page_runs(runs, *offset, *limit)) : http::response{400, json_type, "{}"};
+  };
   h.routes["/api/run"] = [runs = o.runs](const http::request& r) {
     auto text = page_run(runs, http::form_value(r.query, "name"));
     return text == "null" ? http::response{404, json_type, "{}"} : json_page(std::move(text));
@@ -59,7 +73,22 @@ expected<void, coded_error> page_server::reload_certificates() {
 
 void page_server::tick() {
   feed_.answer_lines();
-  if (++ticks_ % news_every == 0) feed_.send_news();
+  bool last = false;
+  {
+    std::lock_guard guard(lock_);
+    last = finishing_;
+  }
+  if (++ticks_ % news_every == 0 || last) feed_.send_news();
+  if (!last || !feed_.settled()) return;
+  std::lock_guard guard(lock_);
+  finished_ = true;
+  changed_.notify_all();
+}
+
+void page_server::finish(std::chrono::milliseconds patience) {
+  std::unique_lock guard(lock_);
+  finishing_ = true;
+  changed_.wait_for(guard, patience, [this] { return finished_; });
 }
 
 expected<std::unique_ptr<page_server>, coded_error> page_server::open(const page_options& o, repl_backend& backend) {

@@ -4,7 +4,7 @@
 //   GET  /              the page; without a session a form (runtime/node/http/sessions.hpp)
 //   GET  /app.js ...    its files
 //   GET  /api/session   {}: there is a session
-//   GET  /api/runs      runs.hpp
+//   GET  /api/runs      runs.hpp; ?offset=N&limit=N
 //   GET  /api/run?name=FOLDER
 //   GET  /api/help      the commands, as `help` of a JSON session
 //   WS   /api/feed
@@ -14,9 +14,12 @@
 // Errors: values.
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -50,6 +53,9 @@ class page_server {
   // Reads the certificates again.
   expected<void, coded_error> reload_certificates();
   http::server_counts counts() const { return server_->counts(); }
+  // Sends the newest state and events to all pages. Returns when the system has taken them, after
+  // at most `patience`: a page that does not read misses them. For the end of the backend's job.
+  void finish(std::chrono::milliseconds patience = std::chrono::seconds(1));
 
  private:
   page_server(const page_options& o, std::string token, repl_backend& backend)
@@ -62,6 +68,9 @@ class page_server {
   http::sessions sessions_;
   page_feed feed_;
   std::uint64_t ticks_ = 0;
+  std::mutex lock_;  // protects the two below
+  bool finishing_ = false, finished_ = false;
+  std::condition_variable changed_;
   std::unique_ptr<http::server> server_;  // last: its thread uses the members above
 };
 

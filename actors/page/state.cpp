@@ -2,15 +2,15 @@
 
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "actors/repl/waits.hpp"
-#include "actors/view/about.hpp"
-#include "actors/view/job_progress.hpp"
+#include "runtime/base/number_text.hpp"
 #include "runtime/base/printable.hpp"
 #include "runtime/base/version.hpp"
+#include "runtime/cluster/view/about.hpp"
+#include "runtime/cluster/view/job_progress.hpp"
 
 namespace troupe {
 namespace {
@@ -80,6 +80,8 @@ json state_of(const repl_node& n) {
   put_text(o, "address", n.address);
   put_text(o, "data_address", n.data_address);
   put_text(o, "note", n.note);
+  if (n.off) o["off"] = true;
+  if (n.drained) o["drained"] = true;
   put_age(o, "since", n.seconds);
   if (n.unheard_seconds >= least_unheard) put_age(o, "unheard", n.unheard_seconds);
   put_count(o, "tcp_in", n.tcp_in);
@@ -212,16 +214,17 @@ void put_waits(json& o, const repl_view& v) {
 
 std::optional<double> shown_number(double x) {
   if (!std::isfinite(x)) return std::nullopt;
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g", x);
-  return std::strtod(text, nullptr);
+  double shown = x;
+  read_number(general_text(x, 6), shown);
+  return shown;
 }
 
 json page_state(const repl_view& v, page_role role) {
   json o{{"about", {{"node", v.node}, {"version", troupe_version}, {"role", text_of(role)}}}};
   put_text(o["about"], "cluster", v.cluster);
   put_text(o["about"], "coordinator", v.coordinator);
-  o["about"]["may"] = {{"run_jobs", may(role, right::run_jobs)}, {"all", may(role, right::all)}};
+  o["about"]["may"] = {
+      {"run_jobs", may(role, right::run_jobs)}, {"all", may(role, right::all)}, {"inject", v.may_inject && may(role, right::all)}};
   put_age(o, "up", v.up_seconds);
   auto& nodes = o["nodes"] = json::object();
   for (const auto& n : v.nodes) nodes[n.name] = state_of(n);

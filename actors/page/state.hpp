@@ -3,7 +3,8 @@
 // unknown is left out. Ages of a second and more are whole seconds, shorter ones are left out.
 // docs/page.md lists the members. Pure.
 //
-//   about   who serves, what the page may do, and when certificates expire (feed.hpp)
+//   about   who serves, what the page may do, and when certificates expire (feed.hpp). may.inject:
+//           false where no fault can be injected, without a cluster or `inject` in its file
 //   up      seconds since the process started
 //   nodes   by name; each with its links by peer
 //   jobs    by number; each with its settings by key
@@ -16,7 +17,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "actors/page/rights.hpp"
-#include "actors/view/view.hpp"
+#include "runtime/cluster/view/view.hpp"
 
 namespace troupe {
 

@@ -4,10 +4,10 @@
 #include <chrono>
 #include <map>
 
-#include "actors/control/admission.hpp"
 #include "actors/control/client/cluster_records.hpp"
-#include "actors/control/role_entries.hpp"
-#include "actors/view/about.hpp"
+#include "runtime/cluster/admission.hpp"
+#include "runtime/cluster/role_entries.hpp"
+#include "runtime/cluster/view/about.hpp"
 #include "runtime/trace/usual_step.hpp"
 
 namespace troupe {

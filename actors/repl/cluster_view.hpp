@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "actors/control/client/node_links.hpp"
-#include "actors/view/view.hpp"
+#include "runtime/cluster/view/view.hpp"
 
 namespace troupe {
 

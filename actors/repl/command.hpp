@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "actors/repl/request.hpp"
-#include "actors/view/about.hpp"
 #include "runtime/base/result.hpp"
+#include "runtime/cluster/view/about.hpp"
 
 namespace troupe {
 

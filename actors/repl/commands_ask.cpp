@@ -95,7 +95,7 @@ std::optional<repl_reply> hear_evaluation(const repl_request& r, const repl_even
   if (!e.what.is<eval_event>()) return std::nullopt;
   std::string values;
   for (const auto& [name, value] : flatten(e.what).values)
-    values += (values.empty() ? ": " : ", ") + name + " " + repl_text::number(value, name == "accuracy" ? "%.4f" : "%.6g");
+    values += (values.empty() ? ": " : ", ") + name + " " + (name == "accuracy" ? fixed_text(value, 4) : repl_text::number(value));
   return repl_outcome(r, e, "evaluation of step " + std::to_string(e.what.step) + values);
 }
 constexpr repl_following to_the_evaluation = {.name = "eval", .handle_event = hear_evaluation, .patience = repl_long_patience};

@@ -31,6 +31,12 @@ std::optional<repl_reply> hear_mode(const repl_request& r, const repl_event& e, 
 }
 constexpr repl_following to_the_mode = {.name = "mode", .handle_event = hear_mode};
 
+// The rate that follows from a new base, if schedule or lr_scale make another of it.
+std::string rate_beside(const set_event& s) {
+  if (!s.rate_differs()) return {};
+  return "; the rate of that step is " + repl_text::number(*s.rate);
+}
+
 // An option of the mode is changed by the event "mode".
 std::optional<repl_reply> hear_setting(const repl_request& r, const repl_event& e, const std::vector<repl_event>& said) {
   const auto* set = e.what.as<set_event>();
@@ -43,9 +49,11 @@ std::optional<repl_reply> hear_setting(const repl_request& r, const repl_event& 
       if (s.key == key && s.value == value && s.from == e.what.step) before = s.before;
   repl_text::json_object more{{"key", key}, {"value", value}};
   if (before) more["before"] = *before;
+  const auto rate = rate_beside(*set);
   return repl_outcome(r, e,
-                      key + ": " + (before ? repl_text::number(*before) + " -> " : "") + repl_text::number(value) + " from step " +
-                          std::to_string(e.what.step),
+                      key + (rate.empty() ? "" : ", the base of the schedule") + ": " +
+                          (before ? repl_text::number(*before) + " -> " : "") + repl_text::number(value) + " from step " +
+                          std::to_string(e.what.step) + rate,
                       more);
 }
 constexpr repl_following to_the_setting = {.name = "set", .handle_event = hear_setting};
@@ -119,8 +127,8 @@ std::vector<std::string> options_of_the_mode(const repl_typed& t) {
 std::optional<repl_reply> hear_move(const repl_request& r, const repl_event& e, const std::vector<repl_event>&) {
   const auto* moved = e.what.as<moved_event>();
   if (!moved) return std::nullopt;
-  return repl_outcome(
-      r, e, moved->message + " at step " + repl_text::number(e.what.step) + " in " + repl_text::number(moved->ms, "%.0f") + " ms");
+  return repl_outcome(r, e,
+                      moved->message + " at step " + repl_text::number(e.what.step) + " in " + fixed_text(moved->ms, 0) + " ms");
 }
 constexpr repl_following to_the_move = {.name = "move", .handle_event = hear_move, .patience = repl_long_patience};
 
@@ -203,7 +211,7 @@ std::vector<repl_command> repl_commands_that_change() {
                 {{"KEY", "train.dynamics.lr, train.dynamics.decay, or train.sync.OPTION, an option of the mode"},
                  {"VALUE", "the new value; a schedule multiplies the new learning rate as it did the old one"},
                  repl_job_argument()},
-                {{"set train.dynamics.lr 0.001", "sets the learning rate"},
+                {{"set train.dynamics.lr 0.001", "sets the base of the learning rate, and prints the rate that follows"},
                  {"set train.sync.staleness 5", "sets an option of mode ssp, at a step boundary"}}},
        .run = run_set,
        .follow = &to_the_setting,

@@ -3,8 +3,8 @@
 
 #include "actors/repl/command.hpp"
 #include "actors/repl/text.hpp"
-#include "actors/view/injection.hpp"
 #include "runtime/base/wording.hpp"
+#include "runtime/cluster/view/injection.hpp"
 
 namespace troupe {
 namespace {

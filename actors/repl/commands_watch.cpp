@@ -143,7 +143,7 @@ std::string drawn_line(const watching& w, const std::vector<watched_point>& poin
   constexpr std::size_t least = 8, most = 60;
   const auto& last = points.back();
   const auto head = std::string(w.what->name) + " ";
-  const auto tail = "  " + number(last.value, "%.5g") + "  mean " + number(mean_of(points), "%.5g") + "  steps " +
+  const auto tail = "  " + general_text(last.value, 5) + "  mean " + general_text(mean_of(points), 5) + "  steps " +
                     number(points.front().step) + "-" + number(last.step) +
                     (w.every > 0 ? "  every " + repl_duration(static_cast<double>(w.every) / 1e3) : "");
   const auto taken = head.size() + tail.size() + 1;

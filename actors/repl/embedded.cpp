@@ -1,9 +1,7 @@
 // The backend of `troupe repl` without an address: runs jobs in this process, one after the other,
 // each with a run folder (runtime/node/runs/run_info.hpp).
 #include <algorithm>
-#include <cctype>
 #include <condition_variable>
-#include <cstring>
 #include <deque>
 #include <filesystem>
 #include <mutex>
@@ -13,9 +11,11 @@
 #include "actors/repl/repl.hpp"
 #include "actors/repl/run_backend.hpp"
 #include "actors/supervision/gpu_watch.hpp"
-#include "actors/view/about.hpp"
-#include "actors/view/job_progress.hpp"
 #include "ops/device_descriptors.hpp"
+#include "runtime/base/shell_word.hpp"
+#include "runtime/cluster/view/about.hpp"
+#include "runtime/cluster/view/ended_jobs.hpp"
+#include "runtime/cluster/view/job_progress.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/messages/ids.hpp"
 #include "runtime/node/config/prepare_text.hpp"
@@ -24,19 +24,11 @@
 #include "runtime/node/node_tables.hpp"
 #include "runtime/node/runs/run_recorder.hpp"
 #include "runtime/record/checkpoint.hpp"
+#include "runtime/record/checkpoint_home.hpp"
 #include "runtime/record/second_place.hpp"
 
 namespace troupe {
 namespace {
-
-// Quotes a word for a POSIX shell.
-std::string shell_word(const std::string& text) {
-  const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || std::strchr("_-+=./,:@%", c) != nullptr; };
-  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
-  std::string out = "'";
-  for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
 
 // The shell command that resumes the submitted job from `checkpoint`.
 std::string resume_command(const repl_submission& s, const std::string& checkpoint) {
@@ -86,11 +78,15 @@ class embedded_backend final : public repl_backend {
     std::shared_ptr<embedded_run> running;
     {
       std::lock_guard guard(lock_);
-      for (const auto& j : jobs_) v.jobs.push_back(j.shown);
+      for (const auto& j : jobs_) {
+        v.jobs.push_back(j.shown);
+        j.checkpoint.show(v.jobs.back());
+      }
       running = running_;
       if (gpus_) v.gpus = shown(gpus_->latest());
     }
     if (running) add_run(v, *running);
+    settle_ended_jobs(v);
     return v;
   }
 
@@ -191,7 +187,8 @@ class embedded_backend final : public repl_backend {
         j = waiting_.front().job;
         o.devices = waiting_.front().devices;
       }
-      auto run = run_of(j, numerics_of(o.devices));
+      const auto checkpoints = checkpoint_folder_of(*j);
+      auto run = run_of(j, numerics_of(o.devices), checkpoints);
       {
         std::unique_lock guard(lock_);
         if (std::erase_if(waiting_, [&](const auto& w) { return w.job == j; }) == 0 || closing_) {  // it has left the queue
@@ -204,6 +201,7 @@ class embedded_backend final : public repl_backend {
         running_id_ = j->id;
         saved_.newest = {};
         saved_.elsewhere = {};
+        saved_.checkpoints = checkpoints;
         saved_.run = std::move(run);
         if (saved_.run) entry(j->id).folder = saved_.run->folder().string();
         entry(j->id).state = job_state::running;
@@ -214,13 +212,23 @@ class embedded_backend final : public repl_backend {
     }
   }
 
+  // Makes the folder that [checkpoint] dir of the job wants. Empty: none is wanted, or it cannot be
+  // made.
+  std::string checkpoint_folder_of(const prepared_job& j) {
+    auto made = folder_for_checkpoints(j.spec.checkpoint.dir, j.spec.name);
+    if (!made) reports_.tell_person("job " + std::to_string(j.id) + ": [checkpoint]: 'dir': " + made.error().to_string());
+    return made ? *std::move(made) : std::string();
+  }
+
   // Makes the run folder of a job. Null: none is wanted, or it cannot be made.
-  std::unique_ptr<run_recorder> run_of(const std::shared_ptr<prepared_job>& j, const std::string& numerics) {
+  std::unique_ptr<run_recorder> run_of(const std::shared_ptr<prepared_job>& j, const std::string& numerics,
+                                       const std::string& checkpoints) {
     const auto runs = default_runs_folder();
     if (runs.empty()) return nullptr;
     prepare_for_run_folder(*j);
     auto info = facts_of_run(*j, numerics);
     info.overrides = submitted_of(j->id).overrides;
+    info.checkpoints = checkpoints;
     auto made = run_recorder::create(runs, j, std::move(info), resolved_job_text(*j), {reports_.tell_person});
     if (!made) {
       reports_.tell_person("job " + std::to_string(j->id) + " has no run folder: " + made.error().to_string());
@@ -286,6 +294,7 @@ class embedded_backend final : public repl_backend {
     {
       std::lock_guard guard(lock_);
       note_event(entry(id), e);
+      if (!saved_.newest.trouble) jobs_[id - 1].checkpoint.note(e);
     }
     if (!e.is<checkpoint_event>())
       put(id, e);
@@ -300,21 +309,22 @@ class embedded_backend final : public repl_backend {
     events_.put(id, e);
   }
 
-  kept_file keep_in_run(const prepared_job& j, const checkpoint& c) {
-    return save_checkpoint_or_elsewhere(saved_.elsewhere, saved_.run->checkpoints().string(),
-                                        j.spec.name + ".checkpoint.safetensors", c,
+  kept_file keep_in(const std::string& folder, const prepared_job& j, const checkpoint& c) {
+    return save_checkpoint_or_elsewhere(saved_.elsewhere, folder, j.spec.name + ".checkpoint.safetensors", c,
                                         static_cast<std::size_t>(j.spec.checkpoint.keep));
   }
 
-  // Writes a checkpoint to the run folder, or to the current folder, named after the job.
+  // Writes a checkpoint to the job's folder of checkpoints, to the run folder, or to the current
+  // folder, named after the job.
   void keep(const prepared_job& j, const std::string& numerics, const store_effect& s) {
     if (saved_.run) saved_.run->store(s);
     if (s.what != store_effect::kind_of::checkpoint) return;
     const auto file = j.spec.name + ".checkpoint.safetensors";
     const auto c = checkpoint_of(j, s, numerics);
-    saved_.newest =
-        saved_.run ? keep_in_run(j, c)
-                   : write_or_elsewhere(saved_.elsewhere, file, [&](const std::string& path) { return write_checkpoint(path, c); });
+    const auto folder = saved_.run ? saved_.run->checkpoints().string() : saved_.checkpoints;
+    saved_.newest = folder.empty() ? write_or_elsewhere(saved_.elsewhere, file,
+                                                        [&](const std::string& path) { return write_checkpoint(path, c); })
+                                   : keep_in(folder, j, c);
     reports_.tell_person(saved_.newest.trouble ? saved_.newest.trouble->to_string()
                                                : "checkpoint of step " + std::to_string(s.step) + " in " + saved_.newest.path);
     std::lock_guard guard(lock_);
@@ -332,6 +342,7 @@ class embedded_backend final : public repl_backend {
   struct {             // of the running job; used only by the thread that runs jobs
     kept_file newest;  // checkpoint
     second_place elsewhere;
+    std::string checkpoints;            // the folder of [checkpoint] dir; empty: none
     std::unique_ptr<run_recorder> run;  // null: the job has no run folder
   } saved_;
   mutable std::mutex lock_;
@@ -339,6 +350,7 @@ class embedded_backend final : public repl_backend {
   struct submitted_job {
     repl_job shown;
     repl_submission submitted;  // without the file's text
+    newest_checkpoint checkpoint = {};
   };
   std::deque<submitted_job> jobs_;  // job n is at index n - 1
   struct waiting_job {

@@ -12,7 +12,7 @@ namespace {
 
 std::string device_of(const repl_gpu& g) { return "gpu:" + std::to_string(g.number); }
 std::string bytes_of(const std::optional<std::uint64_t>& n) { return n ? bytes_text(static_cast<double>(*n)) : std::string(); }
-std::string with_unit(const std::optional<double>& x, const char* unit) { return x ? number(*x, "%.0f") + unit : std::string(); }
+std::string with_unit(const std::optional<double>& x, const char* unit) { return x ? fixed_text(*x, 0) + unit : std::string(); }
 
 std::string memory_of(const repl_gpu& g) {
   const auto total = bytes_text(static_cast<double>(g.memory_total));

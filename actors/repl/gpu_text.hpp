@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/view/view.hpp"
+#include "runtime/cluster/view/view.hpp"
 
 namespace troupe {
 

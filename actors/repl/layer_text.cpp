@@ -88,11 +88,11 @@ std::vector<double> equal_parts(const value_histogram& h, std::size_t columns) {
 
 std::string histogram_text(const shown_histogram& h) {
   constexpr std::size_t width = 32;
-  auto text = "range " + number(h.values.min, "%.3g") + " |" + bars(equal_parts(h.values, width), true) + "| " +
-              number(h.values.max, "%.3g") + "  mean " + number(h.mean(), "%.3g") + "  std " + number(h.deviation(), "%.3g") +
-              "  zeros " + number(100 * h.share(h.values.zeros), "%.3g") + " %";
+  auto text = "range " + general_text(h.values.min, 3) + " |" + bars(equal_parts(h.values, width), true) + "| " +
+              general_text(h.values.max, 3) + "  mean " + general_text(h.mean(), 3) + "  std " + general_text(h.deviation(), 3) +
+              "  zeros " + general_text(100 * h.share(h.values.zeros), 3) + " %";
   if (h.values.not_finite > 0)
-    text += "  not finite " + number(h.values.not_finite) + " (" + number(100 * h.share(h.values.not_finite), "%.3g") + " %)";
+    text += "  not finite " + number(h.values.not_finite) + " (" + general_text(100 * h.share(h.values.not_finite), 3) + " %)";
   return text;
 }
 

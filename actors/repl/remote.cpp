@@ -1,8 +1,8 @@
 // Sends REPL lines to the REPL actor of a daemon.
-#include "actors/control/answer_pieces.hpp"
 #include "actors/control/client/client_link.hpp"
 #include "actors/repl/command.hpp"
 #include "actors/repl/signals.hpp"
+#include "runtime/cluster/answer_pieces.hpp"
 
 namespace troupe {
 namespace {

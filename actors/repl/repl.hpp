@@ -2,7 +2,7 @@
 // and of the terminal.
 //
 //   repl_session   takes one line, returns one reply; works on a `repl_backend`
-//   repl_backend   the state that it reads and the commands that it sends (actors/view/view.hpp)
+//   repl_backend   the state that it reads and the commands that it sends (view.hpp)
 //   repl_lines     answers lines: a session in this process, or the REPL actor of a daemon
 //   run_repl       reads lines from the terminal (history, completion), `-c`, or stdin
 //
@@ -21,8 +21,8 @@
 
 #include "actors/control/client/client.hpp"
 #include "actors/shell/node_host.hpp"
-#include "actors/view/view.hpp"
 #include "runtime/base/result.hpp"
+#include "runtime/cluster/view/view.hpp"
 
 namespace troupe {
 

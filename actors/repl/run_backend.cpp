@@ -1,8 +1,8 @@
 #include "actors/repl/run_backend.hpp"
 
-#include "actors/view/about.hpp"
-#include "actors/view/job_progress.hpp"
-#include "actors/view/usual_step_of.hpp"
+#include "actors/shell/usual_step_of.hpp"
+#include "runtime/cluster/view/about.hpp"
+#include "runtime/cluster/view/ended_jobs.hpp"
 
 namespace troupe {
 
@@ -46,6 +46,7 @@ void run_backend::handle_event(const event_effect& e) {
     std::lock_guard guard(lock_);
     ++events_seen_;
     note_event(job_, e);
+    checkpoint_.note(e);
     if (const auto* d = e.as<done_event>()) job_.state = d->stopped() ? job_state::stopped : job_state::done;
     if (const auto* bad = e.as<error_event>()) {
       job_.state = job_state::failed;
@@ -62,9 +63,11 @@ repl_view run_backend::view() const {
   {
     std::lock_guard guard(lock_);
     v.jobs = {job_};
+    checkpoint_.show(v.jobs.front());
     v.events = events_seen_;
   }
   add_run(v, run_);
+  settle_ended_jobs(v);
   return v;
 }
 

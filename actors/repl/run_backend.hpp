@@ -21,8 +21,9 @@
 #include <vector>
 
 #include "actors/embedded.hpp"
-#include "actors/view/view.hpp"
 #include "runtime/base/result.hpp"
+#include "runtime/cluster/view/job_progress.hpp"
+#include "runtime/cluster/view/view.hpp"
 
 namespace troupe {
 
@@ -58,6 +59,7 @@ class run_backend final : public repl_backend {
   repl_events events_;
   mutable std::mutex lock_;  // protects the members below
   repl_job job_;
+  newest_checkpoint checkpoint_;
   std::uint64_t events_seen_ = 0;  // that job_ reflects
 };
 

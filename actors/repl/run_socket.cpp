@@ -6,10 +6,12 @@
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <list>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -21,6 +23,8 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto take_answer_within = 10s;
 constexpr auto look_every = 1s;
+// Clients ask again every repl_ask_every.
+constexpr auto outcomes_within = 5s;
 
 std::string error_text(const std::string& what, const std::filesystem::path& file) {
   return "no REPL socket: cannot " + what + " " + file.string() + ": " + std::strerror(errno);
@@ -41,6 +45,8 @@ struct run_socket::impl {
     std::string in, out;
     std::chrono::steady_clock::time_point deadline{};  // of `out`
     bool over = false;
+    bool follows = false;  // has a command whose outcome is not there yet, and asks again for it
+    bool waits() const { return follows || !out.empty(); }
   };
 
   explicit impl(repl_backend& b) : backend(b) {}
@@ -125,6 +131,7 @@ void run_socket::impl::answer(client& c) {
     } catch (const std::exception& e) {
       r = {repl_reply::kind::failed, e.what(), {}};
     }
+    c.follows = !r.next.empty();
     c.out = to_line(r);
     c.deadline = std::chrono::steady_clock::now() + take_answer_within;
     send(c);
@@ -143,13 +150,17 @@ void run_socket::impl::send(client& c) {
   }
 }
 
+// After `wake`, only until the clients that follow a command have its outcome: `stop` is one.
 void run_socket::impl::serve() {
+  std::optional<std::chrono::steady_clock::time_point> end;
   for (;;) {
+    const auto waits = [](const client& c) { return c.waits(); };
+    if (end && (std::chrono::steady_clock::now() > *end || std::none_of(clients.begin(), clients.end(), waits))) return;
     std::vector<pollfd> fds{{wake.get(), POLLIN, 0}, {listener.get(), POLLIN, 0}};
     for (const auto& c : clients) fds.push_back({c.fd.get(), static_cast<short>(c.out.empty() ? POLLIN : POLLOUT), 0});
     ::poll(fds.data(), fds.size(), static_cast<int>(std::chrono::milliseconds(look_every).count()));
-    if (fds[0].revents != 0) return;
     const auto now = std::chrono::steady_clock::now();
+    if (std::uint64_t count = 0; fds[0].revents != 0 && ::read(wake.get(), &count, sizeof count) > 0) end = now + outcomes_within;
     std::size_t i = 2;
     for (auto& c : clients) {
       const auto events = fds[i++].revents;

@@ -12,7 +12,9 @@
 // (SO_PEERCRED). Limits: max_run_clients connections, further ones are closed; a client that sends
 // a longer line, or does not take an answer within 10 s, is disconnected.
 //
-// Threads: one of its own, which calls the backend; the destructor ends it and removes the file.
+// Threads: one of its own, which calls the backend; the destructor ends it and removes the file. If
+// a client follows a command then (it asks again until the outcome is there), the destructor waits
+// up to 5 s for it: the backend must have the job's last event before.
 // Errors: error(); a failing connection ends, the others continue.
 #pragma once
 

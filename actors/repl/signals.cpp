@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <csignal>
 
+#include "actors/supervision/stop_signals.hpp"
+
 namespace troupe {
 namespace {
 
@@ -18,13 +20,20 @@ constexpr std::size_t signals_that_end = 3;  // the first ones of `caught_signal
 std::array<std::atomic<bool>, caught_signals.size()> signals_noted{};
 std::array<struct sigaction, caught_signals.size()> handlers_before{};
 std::atomic<bool> ends_at_once{false};
+stop_requests end_requests;  // of the signals that end
 int wake_ends[2] = {-1, -1};
 
 void note_signal(int signal) {
   const int kept = errno;
   for (std::size_t i = 0; i < caught_signals.size(); ++i) {
     if (caught_signals[i] != signal) continue;
-    if (i < signals_that_end && ends_at_once) _exit(128 + signal);
+    if (i < signals_that_end) {
+      const bool saving = ends_at_once;
+      if (!saving) end_requests.clear();  // the last one counts: Ctrl-C may only clear a line
+      const auto answer = end_requests.request(signal, signal_time());
+      if (saving && answer == stop_requests::answer::at_once) _exit(exit_code_of_signal(signal));
+      if (saving) continue;
+    }
     signals_noted[i] = true;
   }
   [[maybe_unused]] const auto written = write(wake_ends[1], "", 1);
@@ -36,15 +45,10 @@ void note_signal(int signal) {
 repl_signals::repl_signals() {
   for (auto& n : signals_noted) n = false;
   ends_at_once = false;
+  end_requests.clear();
   if (pipe2(wake_ends, O_CLOEXEC | O_NONBLOCK) != 0) return;  // without a pipe, signals keep their default actions
-  struct sigaction action {};
-  action.sa_handler = note_signal;
-  action.sa_flags = SA_RESTART;
-  sigemptyset(&action.sa_mask);
-  for (std::size_t i = 0; i < caught_signals.size(); ++i) {
-    sigaction(caught_signals[i], &action, &handlers_before[i]);
-    if (handlers_before[i].sa_handler == SIG_IGN) sigaction(caught_signals[i], &handlers_before[i], nullptr);
-  }
+  for (std::size_t i = 0; i < caught_signals.size(); ++i)
+    install_handler(caught_signals[i], note_signal, installs::unless_ignored, handlers_before[i]);
 }
 
 repl_signals::~repl_signals() {
@@ -76,7 +80,10 @@ int repl_signals::ends() {
 
 bool repl_signals::take(int signal) {
   for (std::size_t i = 0; i < caught_signals.size(); ++i)
-    if (caught_signals[i] == signal) return signals_noted[i].exchange(false);
+    if (caught_signals[i] == signal) {
+      if (end_requests.signal() == signal) end_requests.clear();  // it did not end the REPL
+      return signals_noted[i].exchange(false);
+    }
   return false;
 }
 
@@ -84,6 +91,9 @@ void repl_signals::ask_to_redraw() {
   if (wake_ends[1] >= 0) note_signal(SIGCONT);
 }
 
-void repl_signals::end_at_once() { ends_at_once = true; }
+void repl_signals::end_at_once() {
+  end_requests.stopping();  // if no signal ended the REPL
+  ends_at_once = true;
+}
 
 }  // namespace troupe

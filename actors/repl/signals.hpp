@@ -1,6 +1,7 @@
 // Signal handling of the REPL. Ctrl-C ends the current activity: the line that is being typed, a
 // command that follows a job, or a script. SIGTERM and SIGHUP (terminal closed) end the REPL. After
-// end_at_once(), while the REPL saves, each of them ends the process at once.
+// end_at_once(), while the REPL saves, each of them ends the process at once, except a repetition
+// of the signal that ended the REPL (actors/supervision/stop_requests.hpp).
 //
 // A handler may run on any thread, so it only records the signal and writes to a pipe, which wakes
 // wait().
@@ -35,6 +36,7 @@ class repl_signals {
   static void ask_to_redraw();
 
   // From now on SIGINT, SIGTERM and SIGHUP end the process at once, with exit code 128 + number.
+  // The signal that has ended the REPL may come again within stop_requests::window without effect.
   void end_at_once();
 };
 

@@ -18,7 +18,7 @@ std::string repl_staleness_text(const staleness_event& e) {
   if (most >= shown) head.push_back(std::to_string(shown) + "+");
   text_table t(head);
   for (const auto& r : entries) {
-    std::vector<std::string> entry = {r.parameter, number(r.count()), number(r.mean(), "%.2f"),
+    std::vector<std::string> entry = {r.parameter, number(r.count()), fixed_text(r.mean(), 2),
                                       number(r.reads.empty() ? 0 : r.reads.rbegin()->first)};
     std::vector<std::uint64_t> counts(head.size() - entry.size(), 0);
     for (const auto& [clocks, times] : r.reads) counts[std::min(clocks, shown)] += times;

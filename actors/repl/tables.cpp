@@ -6,10 +6,10 @@
 
 #include "actors/repl/gpu_text.hpp"
 #include "actors/repl/text.hpp"
-#include "actors/supervision/task_watch.hpp"
-#include "actors/view/job_progress.hpp"
 #include "runtime/base/text_table.hpp"
 #include "runtime/base/wording.hpp"
+#include "runtime/cluster/supervision/task_watch.hpp"
+#include "runtime/cluster/view/job_progress.hpp"
 
 namespace troupe {
 
@@ -63,22 +63,22 @@ std::string details(const repl_job& j) {
   if (j.about) mode += (mode.empty() ? "" : ", ") + number(j.about->workers) + (j.about->workers == 1 ? " worker" : " workers");
   add("mode", mode);
   if (const auto epoch = epoch_of(j)) {
-    auto epochs = number(*epoch, "%.2f");
+    auto epochs = fixed_text(*epoch, 2);
     if (j.last_step > 0)
-      epochs += " of " + number(static_cast<double>(j.last_step) / static_cast<double>(j.about->steps_per_epoch), "%.8g");
+      epochs += " of " + general_text(static_cast<double>(j.last_step) / static_cast<double>(j.about->steps_per_epoch), 8);
     add("epoch", epochs);
   }
   if (j.lr) add("lr", number(*j.lr));
-  if (j.accuracy >= 0 && j.evaluated) add("accuracy", number(j.accuracy, "%.4f") + " (step " + number(*j.evaluated) + ")");
+  if (j.accuracy >= 0 && j.evaluated) add("accuracy", fixed_text(j.accuracy, 4) + " (step " + number(*j.evaluated) + ")");
   if (j.about && j.examples_per_s > 0) {
-    auto speed = number(j.examples_per_s, "%.0f") + " examples/s, " +
+    auto speed = fixed_text(j.examples_per_s, 0) + " examples/s, " +
                  repl_duration(static_cast<double>(j.about->batch) / j.examples_per_s) + " per step (means over 5 s)";
     if (const auto left = seconds_left(j)) speed += ", " + repl_duration(*left) + " left";
     add("speed", speed);
   }
   for (const auto& s : j.stragglers)
-    add("slow", s.role + (s.node.empty() ? "" : " on " + s.node) + ": " + number(s.step_ms, "%.3g") + " ms in a step, its peers " +
-                    number(s.peers_ms, "%.3g") + " ms (step " + number(s.step) + ")");
+    add("slow", s.role + (s.node.empty() ? "" : " on " + s.node) + ": " + general_text(s.step_ms, 3) + " ms in a step, its peers " +
+                    general_text(s.peers_ms, 3) + " ms (step " + number(s.step) + ")");
   if (j.folder) add("folder", *j.folder);
   return text;
 }
@@ -98,12 +98,12 @@ const repl_job* current(const repl_view& v) {
 std::string progress(const repl_job& j) {
   auto text = "job " + number(j.id) + " (" + j.name + ") " + state_text(j) + ", step " + number(j.step);
   if (j.last_step > 0) text += " of " + number(j.last_step);
-  if (j.step > 0) text += ", loss " + number(j.loss) + ", " + number(j.examples_per_s, "%.0f") + " examples/s";
-  if (j.accuracy >= 0) text += ", accuracy " + number(j.accuracy, "%.4f");
+  if (j.step > 0) text += ", loss " + number(j.loss) + ", " + fixed_text(j.examples_per_s, 0) + " examples/s";
+  if (j.accuracy >= 0) text += ", accuracy " + fixed_text(j.accuracy, 4);
   if (j.skipped > 0) text += ", " + number(j.skipped) + " steps skipped";
   if (j.node_failures > 0) text += ", " + number(j.node_failures) + (j.node_failures == 1 ? " node failure" : " node failures");
   if (j.replicas > 1) text += ", " + number(j.replicas) + " replicas";
-  if (j.kept) text += ", checkpoint of step " + number(*j.kept) + " (" + number(j.kept_seconds, "%.0f") + " s ago)";
+  if (j.kept) text += ", checkpoint of step " + number(*j.kept) + " (" + fixed_text(j.kept_seconds, 0) + " s ago)";
   if (j.steps_at_risk)
     text += ", a node failure costs at most " + number(*j.steps_at_risk) + (*j.steps_at_risk == 1 ? " step" : " steps");
   if (!j.message.empty()) text += ": " + j.message;
@@ -158,7 +158,7 @@ std::string repl_status_text(bool json, const repl_view& v) {
   }
   std::string text =
       v.cluster.empty() ? "embedded" : "node " + v.node + " of cluster " + v.cluster + ", coordinated by " + v.coordinator;
-  text += ", up " + number(v.up_seconds, "%.0f") + " s";
+  text += ", up " + fixed_text(v.up_seconds, 0) + " s";
   if (!v.nodes.empty()) text += "\n" + number(up) + " of " + number(v.nodes.size()) + " nodes up";
   if (v.unreadable > 0)
     text += "\n" + number(v.unreadable) + (v.unreadable == 1 ? " message" : " messages") + " from other nodes could not be decoded";
@@ -174,8 +174,8 @@ std::string repl_status_text(bool json, const repl_view& v) {
 
 std::string repl_duration(double seconds) {
   if (!(seconds >= 0) || seconds > 1e9) return "?";
-  if (seconds < 1) return number(seconds * 1e3, seconds < 0.01 ? "%.2f" : "%.0f") + " ms";
-  if (seconds < 60) return number(seconds, seconds < 10 ? "%.1f" : "%.0f") + " s";
+  if (seconds < 1) return fixed_text(seconds * 1e3, seconds < 0.01 ? 2 : 0) + " ms";
+  if (seconds < 60) return fixed_text(seconds, seconds < 10 ? 1 : 0) + " s";
   const auto whole = static_cast<std::uint64_t>(std::llround(seconds));
   if (whole < 3600) return number(whole / 60) + " min" + (whole % 60 ? " " + number(whole % 60) + " s" : "");
   return number(whole / 3600) + " h" + (whole / 60 % 60 ? " " + number(whole / 60 % 60) + " min" : "");
@@ -227,7 +227,7 @@ std::string repl_nodes_text(bool json, const repl_view& v) {
   text_table t(
       {"node", "state", "address", "data", "s", "bytes in", "bytes out", "memory", "joins", "failures", "at risk", "links", ""});
   for (const auto& n : v.nodes)
-    t.add({n.name, n.state, n.address, n.data_address, number(n.seconds, "%.0f"), number(n.tcp_in), number(n.tcp_out),
+    t.add({n.name, n.state, n.address, n.data_address, fixed_text(n.seconds, 0), number(n.tcp_in), number(n.tcp_out),
            n.memory > 0 ? bytes_text(static_cast<double>(n.memory)) : "", number(n.lives), number(n.node_failures),
            n.steps_at_risk ? number(*n.steps_at_risk) + (*n.steps_at_risk == 1 ? " step" : " steps") : "", links_of(n), n.note});
   return t.text() + gpus_of_nodes_text(v);
@@ -253,7 +253,7 @@ std::string repl_roles_text(bool json, const repl_view& v) {
   text_table t({"node", "role", "step", "version", "messages", "dropped", "busy s", "waits for"});
   for (const auto& r : v.roles)
     t.add({r.node, r.what.name, number(r.what.status.step), number(r.what.status.version), number(r.what.messages),
-           dropped_text(r.what.status.dropped), number(r.what.busy_seconds, "%.2f"), r.what.status.waits_for});
+           dropped_text(r.what.status.dropped), fixed_text(r.what.busy_seconds, 2), r.what.status.waits_for});
   return t.text();
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "actors/repl/repl.hpp"
-#include "actors/view/about.hpp"
+#include "runtime/cluster/view/about.hpp"
 
 namespace troupe {
 

@@ -95,6 +95,7 @@ bool answer(const repl_lines& lines, const repl_options& o, const std::string& l
   };
   const auto r = run_line(ask, arguments, nullptr, std::ref(show), [&] {
     o.answering(false);
+    if (entry && entry->endless && std::ferror(stdout) != 0) return false;  // nobody reads what it prints
     return wait_a_little(signals, typed_ends_it);
   });
   o.answering(false);

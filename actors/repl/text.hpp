@@ -1,10 +1,11 @@
 // Numbers and JSON lines for the REPL's tables. Private to actors/repl/.
 #pragma once
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <type_traits>
+
+#include "runtime/base/number_text.hpp"
 
 namespace troupe::repl_text {
 
@@ -12,11 +13,7 @@ using json_object = nlohmann::ordered_json;
 
 inline std::string line_of(const json_object& o) { return o.dump(-1, ' ', false, json_object::error_handler_t::replace); }
 
-inline std::string number(double x, const char* format = "%.6g") {
-  char text[64];
-  std::snprintf(text, sizeof text, format, x);
-  return text;
-}
+inline std::string number(double x) { return general_text(x, 6); }
 template <class T>
 requires std::is_integral_v<T> std::string number(T n) { return std::to_string(n); }
 

@@ -8,8 +8,8 @@
 
 #include "actors/repl/tables.hpp"
 #include "actors/repl/text.hpp"
-#include "actors/supervision/task_watch.hpp"
-#include "actors/view/about.hpp"
+#include "runtime/cluster/supervision/task_watch.hpp"
+#include "runtime/cluster/view/about.hpp"
 
 namespace troupe {
 namespace {

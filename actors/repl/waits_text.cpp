@@ -2,8 +2,8 @@
 #include "actors/repl/tables.hpp"
 #include "actors/repl/text.hpp"
 #include "actors/repl/waits.hpp"
-#include "actors/supervision/task_watch.hpp"
 #include "runtime/base/text_table.hpp"
+#include "runtime/cluster/supervision/task_watch.hpp"
 
 namespace troupe {
 
@@ -80,7 +80,7 @@ std::string repl_waits_text(bool json, const repl_view& v) {
     o["seconds"] = r.what.age_seconds;
     if (long_one) o["computes"] = task_text(r.what.task);
     list.push_back(std::move(o));
-    t.add({r.node, r.what.name, long_one ? task_text(r.what.task) : r.what.status.waits_for, number(r.what.age_seconds, "%.1f")});
+    t.add({r.node, r.what.name, long_one ? task_text(r.what.task) : r.what.status.waits_for, fixed_text(r.what.age_seconds, 1)});
   }
   if (json) {
     auto causes = json_object::array();

@@ -1,5 +1,5 @@
-// State that the actors of one job on this node share: addresses, monitor entries, fences, and the
-// number of live actors. Written before the first message is delivered, then read without locks.
+// State that the actors of one job on this node share: addresses, monitor entries, and the number
+// of live actors. Written before the first message is delivered, then read without locks.
 // Actors hold a reference to it until they end; it holds their handles.
 #pragma once
 
@@ -35,25 +35,23 @@ class hosted_job {
  public:
   using clock = std::chrono::steady_clock;
 
-  hosted_job(node_shared& n, std::uint32_t number, std::uint32_t where, std::vector<std::uint32_t> nodes, std::uint32_t least)
+  hosted_job(node_shared& n, std::uint32_t number, std::uint32_t where, std::vector<std::uint32_t> nodes, std::uint32_t generation)
       : node(n),
         id(number),
         me(where),
-        first_incarnation(least),
+        plan_generation(generation),
         node_of(std::move(nodes)),
         device_at(node_of.size(), 0),
         rules_of(node_of.size()),
         handles(node_of.size()),
-        entries(node_of.size()),
-        floors_(std::make_unique<std::atomic<std::uint32_t>[]>(node_of.size())) {
-    for (std::size_t r = 0; r < node_of.size(); ++r) floors_[r] = least;
+        entries(node_of.size()) {
     if (n.message_log > 0) log = std::make_shared<job_log>(n.message_log, node_of.size());
     if (n.activities) began_in_record_ = n.activities->time_of(began);
   }
 
   node_shared& node;
   const std::uint32_t id, me;
-  const std::uint32_t first_incarnation;     // of the roles of this plan; the roles themselves count from 0
+  const std::uint32_t plan_generation;       // header::incarnation of the messages of this plan's roles
   std::shared_ptr<const prepared_job> plan;  // null: the caller constructed the roles
   const clock::time_point began = clock::now();
   std::vector<std::uint32_t> node_of;
@@ -79,17 +77,8 @@ class hosted_job {
   // Another stream of that device; null if it has no queues.
   std::shared_ptr<device> make_stream(role_id r) const { return stream_by_rules(device_of(r), rules_of[index_of(r)]); }
 
-  // Returns true if a message of incarnation `i` of `source` is to be delivered. A newer
-  // incarnation raises the fence.
-  bool admits(role_id source, std::uint32_t i) {
-    if (index_of(source) >= node_of.size()) return true;
-    auto& floor = floors_[index_of(source)];
-    std::uint32_t seen = floor.load(std::memory_order_relaxed);
-    if (i == seen) return true;
-    while (seen < i && !floor.compare_exchange_weak(seen, i, std::memory_order_relaxed)) {
-    }
-    return i >= seen;
-  }
+  // Returns false for a message of a role of an earlier plan.
+  bool admits(const header& h) const { return index_of(h.src) >= node_of.size() || h.incarnation >= plan_generation; }
 
   void joined(unsigned count) {
     std::lock_guard guard(lock_);
@@ -106,7 +95,6 @@ class hosted_job {
   }
 
  private:
-  std::unique_ptr<std::atomic<std::uint32_t>[]> floors_;
   time_point began_in_record_{};
   std::mutex lock_;
   std::condition_variable gone_;

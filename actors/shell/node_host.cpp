@@ -4,9 +4,9 @@
 #include <map>
 #include <shared_mutex>
 #include <stdexcept>
-#include <thread>
 
 #include "actors/shell/shell.hpp"
+#include "ops/cpu/processor.hpp"
 #include "ops/device.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/memory/process_memory.hpp"
@@ -14,7 +14,7 @@
 namespace troupe {
 namespace {
 
-unsigned threads_of(const host_config& c) { return c.threads != 0 ? c.threads : std::max(1u, std::thread::hardware_concurrency()); }
+unsigned threads_of(const host_config& c) { return c.threads != 0 ? c.threads : cpu::usable_threads(); }
 
 std::size_t record_of(const host_config& c) {
   constexpr std::size_t most = std::size_t{8} << 20;
@@ -78,8 +78,8 @@ node_host::~node_host() {
 }
 
 void node_host::spawn(std::uint32_t job_id, std::vector<seat> seats, std::vector<std::uint32_t> node_of, std::uint32_t me,
-                      std::uint32_t least, std::shared_ptr<const prepared_job> plan) {
-  auto j = std::make_shared<hosted_job>(impl_->shared, job_id, me, std::move(node_of), least);
+                      std::uint32_t plan_generation, std::shared_ptr<const prepared_job> plan) {
+  auto j = std::make_shared<hosted_job>(impl_->shared, job_id, me, std::move(node_of), plan_generation);
   j->plan = std::move(plan);
   if (j->plan && !j->plan->messages_file.empty() && j->log) {
     const auto tell = [this, job_id](const std::string& why) {
@@ -102,7 +102,6 @@ void node_host::spawn(std::uint32_t job_id, std::vector<seat> seats, std::vector
     j->device_at[i] = s.device;
     j->rules_of[i] = s.maths;
     if (j->log) j->log->opened(s.id);
-    j->admits(s.id, s.incarnation);
     j->joined(s.slots > 1 ? 1 + s.slots : 1);
   }
   if (impl_->shared.activities) {
@@ -140,10 +139,6 @@ void node_host::command(std::uint32_t job_id, troupe::command c) {
   e.h.dst = role_id{0};
   e.body = std::move(c);
   deliver(std::move(e));
-}
-
-void node_host::fence(std::uint32_t job_id, role_id source, std::uint32_t incarnation) {
-  if (const auto j = impl_->find(job_id)) j->admits(source, incarnation);
 }
 
 void node_host::end(std::uint32_t job_id) {

@@ -15,8 +15,9 @@
 #include <string_view>
 #include <vector>
 
-#include "actors/shell/job_host.hpp"
 #include "ops/maths_rules.hpp"
+#include "runtime/cluster/job_host.hpp"
+#include "runtime/cluster/view/role_published.hpp"
 #include "runtime/role.hpp"
 
 namespace caf {
@@ -28,32 +29,6 @@ namespace troupe {
 class activity_recorder;
 class device;
 class job_log;
-
-// A task of a role that is running.
-struct running_task {
-  std::string kind;          // "forward", ...; empty: none runs
-  std::uint64_t serial = 0;  // number of the task among the role's tasks, from 1; 0: none runs
-  bool of_packet = false;    // `step` and `packet` are set
-  std::uint64_t step = 0;
-  std::uint32_t packet = 0;
-  double seconds = 0;  // so far
-  double usual = 0;    // median time of the role's last tasks of this kind; 0: it has ended too few
-};
-
-struct role_published {
-  std::uint32_t job = 0;
-  role_id id = no_role;
-  std::string name;
-  role_status status;
-  std::uint64_t messages = 0;  // handled so far
-  double busy_seconds = 0;     // spent in tasks
-  double age_seconds = 0;      // since the last publication
-  running_task task = {};      // the oldest running task; up to date even while the role itself computes
-  // Only for roles of this node (not sent to the coordinator's daemon):
-  std::string_view kind = {};                  // of the role, e.g. "stage"; empty: unknown
-  std::uint64_t tasks = 0;                     // begun so far
-  std::array<double, wait_kinds> waited = {};  // seconds in which the role has waited, by wait_kind
-};
 
 struct host_callbacks {
   // Events and data to store of any role of a job hosted here.
@@ -76,13 +51,11 @@ struct host_config {
   std::optional<std::size_t> activity_record = {};
 };
 
-// A role with its place, for callers that construct roles themselves (tests, actor-based layers,
-// restarts).
+// A role with its place, for callers that construct roles themselves (tests, actor-based layers).
 struct seat {
   role_id id = no_role;
   std::string name;
-  std::uint32_t slots = 1;  // > 1: that many sub-solver actors run the tasks; otherwise the role's own actor runs them
-  std::uint32_t incarnation = 0;
+  std::uint32_t slots = 1;   // > 1: that many sub-solver actors run the tasks; otherwise the role's own actor runs them
   std::uint32_t device = 0;  // that its tasks run on: index in host_config::devices
   maths_rules maths = {};    // of the streams that run them
   // The role's long tasks wait while sub-solvers have tasks that no thread has begun. For roles
@@ -93,14 +66,6 @@ struct seat {
   std::string_view kind = {};  // of the role, a literal; for role_published
 };
 
-// Messages that were dropped, by reason.
-struct host_counts {
-  std::uint64_t unknown_job = 0;      // never spawned on this node, or ended
-  std::uint64_t unknown_role = 0;     // no such role, or it is on another node and there is no on_remote
-  std::uint64_t old_incarnation = 0;  // the sender has been restarted since
-  std::uint64_t to_failed = 0;        // the role had failed
-};
-
 class node_host final : public job_host {
  public:
   explicit node_host(host_config c);
@@ -109,26 +74,21 @@ class node_host final : public job_host {
   node_host& operator=(const node_host&) = delete;
 
   // Spawns the roles of `j` that the plan places on node `me`. They send nothing until `start`
-  // reaches the coordinator. `plan_generation` is the incarnation of all roles of this plan, so
-  // that messages of an earlier plan are dropped.
+  // reaches the coordinator. The headers of their messages have `plan_generation` as incarnation;
+  // messages of roles of an earlier generation are dropped.
   void spawn(std::uint32_t job, const std::shared_ptr<const prepared_job>& j, std::uint32_t me,
              std::uint32_t plan_generation = 0) override;
   // Spawns roles that the caller has constructed. `node_of`: index of every role's node, by
-  // role_id. Messages of an incarnation before `least` are dropped, from roles on any node. Roles
-  // see incarnations minus `least`: 0 for a role that was not restarted in this plan. Throws
-  // std::invalid_argument if the job is already spawned, or a seat has no role, another node, an
-  // unknown device, or an id that is already taken.
+  // role_id. Throws std::invalid_argument if the job is already spawned, or a seat has no role,
+  // another node, an unknown device, or an id that is already taken.
   // `plan`: for plans().
   void spawn(std::uint32_t job, std::vector<seat> seats, std::vector<std::uint32_t> node_of, std::uint32_t me,
-             std::uint32_t least = 0, std::shared_ptr<const prepared_job> plan = {});
+             std::uint32_t plan_generation = 0, std::shared_ptr<const prepared_job> plan = {});
   // Delivers a message to a role hosted here. Messages for unknown roles and jobs are counted and
   // dropped.
   void deliver(envelope e);
   // Sends an operator's command to the job's coordinator, which must be on this node.
   void command(std::uint32_t job, troupe::command c);
-  // From now on, drops messages of `source` from before `incarnation`. A message of a newer
-  // incarnation has the same effect.
-  void fence(std::uint32_t job, role_id source, std::uint32_t incarnation);
   // Ends the job's roles; returns when they have ended, after at most the running tasks. Must not
   // be called from a callback: it would wait for itself.
   void end(std::uint32_t job) override;

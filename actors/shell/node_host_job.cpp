@@ -26,7 +26,6 @@ void node_host::spawn(std::uint32_t job_id, const std::shared_ptr<const prepared
     s.maths = j->spec.maths;
     s.slots = r.tester ? 1 : r.slots;
     s.value = make_role(j, r.id);
-    s.incarnation = plan_generation;
     s.gives_way = patient && r.does().gives_way;
     seats.push_back(std::move(s));
   }

@@ -22,9 +22,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "actors/shell/job_host.hpp"
 #include "actors/shell/node_host.hpp"
 #include "runtime/base/result.hpp"
+#include "runtime/cluster/job_host.hpp"
 #include "runtime/messages/wire.hpp"
 #include "runtime/node/net/transport.hpp"
 

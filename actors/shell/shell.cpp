@@ -85,11 +85,10 @@ void sub_solvers::stop() {
 // --- incoming messages
 
 void role_actor::receive(envelope& e) {
-  if (!job_->admits(e.h.src, e.h.incarnation)) {
+  if (!job_->admits(e.h)) {
     job_->node.old_incarnation.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  if (e.h.incarnation >= job_->first_incarnation) e.h.incarnation -= job_->first_incarnation;  // counted within this plan
   hand_to_role(e);
   if (!pump_posted_) pump();
 }
@@ -146,7 +145,7 @@ void role_actor::perform(send_effect& x) {
   envelope& e = x.e;
   e.h.job = job_->id;
   if (e.h.src == no_role) e.h.src = seat_.id;
-  if (e.h.src == seat_.id) e.h.incarnation = seat_.incarnation, e.h.trace = ++tally_.sent;
+  if (e.h.src == seat_.id) e.h.incarnation = job_->plan_generation, e.h.trace = ++tally_.sent;
   job_->record(activity_of_message(activity::kind_of::sent, e), job_->now());
   const std::uint32_t to = index_of(e.h.dst);
   if (to < job_->handles.size()) {
@@ -201,7 +200,7 @@ void role_actor::perform(shared_effect& x) {
   envelope e;
   e.h.job = job_->id;
   e.h.src = e.h.dst = seat_.id;
-  e.h.incarnation = seat_.incarnation;
+  e.h.incarnation = job_->plan_generation;
   e.body = finished{x.token};
   compat::post(caf::actor{this}, std::move(e), context());
 }

@@ -78,4 +78,32 @@ void gpu_watch::run() {
   }
 }
 
+namespace {
+
+repl_gpu shown_gpu(const watched_gpu& g) {
+  const auto& f = g.facts;
+  repl_gpu s;
+  s.number = static_cast<std::uint32_t>(g.number);
+  s.name = f.name;
+  s.failure = f.failure;
+  s.memory_total = f.memory_total;
+  // The sensors' number is that of the whole GPU; CUDA's is that of the part that this process may
+  // use (MIG).
+  s.memory_used = f.memory_free ? std::optional(f.memory_total - std::min(f.memory_total, *f.memory_free)) : f.sensors.memory_used;
+  if (f.pool) s.held = f.pool->bytes_held, s.in_use = f.pool->bytes_in_use, s.peak = f.pool->peak_bytes_in_use;
+  s.utilisation = f.sensors.utilisation;
+  s.memory_utilisation = f.sensors.memory_utilisation;
+  s.temperature = f.sensors.temperature;
+  s.power = f.sensors.power;
+  return s;
+}
+
+}  // namespace
+
+std::vector<repl_gpu> shown(const std::vector<watched_gpu>& list) {
+  std::vector<repl_gpu> all;
+  for (const auto& g : list) all.push_back(shown_gpu(g));
+  return all;
+}
+
 }  // namespace troupe

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ops/gpu.hpp"
+#include "runtime/cluster/view/gpus.hpp"
 
 namespace troupe {
 
@@ -56,5 +57,8 @@ class gpu_watch {
   clock::time_point answered_ = clock::now();
   std::thread thread_;  // last: it uses everything above
 };
+
+// As the REPL shows them.
+std::vector<repl_gpu> shown(const std::vector<watched_gpu>& list);
 
 }  // namespace troupe

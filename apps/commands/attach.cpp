@@ -24,7 +24,7 @@ int run_attach(const attach_arguments& a, const output& out) {
   s.where = coordinator_of(*cluster);
   s.attach = a.job;
   s.out = a.out;
-  return follow_on_cluster(s, a.cluster, out);
+  return follow_on_cluster(s, a.cluster, a.out.empty(), out);
 }
 
 void add_attach_options(CLI::App& c, attach_arguments& a) {

@@ -118,7 +118,7 @@ int run_add_node(const certs_arguments& a, const cluster_spec& c, const certific
   return done(a,
               "node " + a.name + " has a certificate.\nAdd a [[node]] table for " + a.name +
                   " to the cluster file, if there is none. Copy the file and the folder " + folder_of(a, c) +
-                  " to the machine of " + a.name + ".\n",
+                  " to the machine of " + a.name + ", and the file to those of all other nodes. Daemons read it at their start.\n",
               {{"hosts", hosts}}, out);
 }
 

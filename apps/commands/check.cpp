@@ -1,6 +1,7 @@
 // `troupe check FILE...`: validates files without running anything.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "apps/command.hpp"
@@ -19,25 +20,24 @@ namespace {
 struct check_arguments {
   std::vector<std::string> files;
   std::vector<std::string> overrides;
+  std::string run_dir;
   bool load_plugins = false;
   bool resolved = false;
 };
 
-// A cluster file has [cluster] or [[node]].
-bool is_cluster_file(const std::string& path) {
-  auto text = read_text(path);
-  if (!text) return false;
-  const auto root = parse_document(*text, path);
-  return root && (find_entry(*root, "cluster") || find_entry(*root, "node"));
-}
+enum class file_kind : std::uint8_t { job, cluster, simulation };
 
-// Files for simulations: networks, faults and scenarios.
-bool is_sim_file(const std::string& path) {
-  auto text = read_text(path);
-  if (!text) return false;
+// A cluster file has [cluster] or [[node]]. Files for simulations are networks, faults and
+// scenarios. A file that cannot be read counts as a job file, whose reader says why.
+file_kind kind_of_file(const std::string& path) {
+  const auto text = read_text(path);
+  if (!text) return file_kind::job;
   const auto root = parse_document(*text, path);
+  if (!root) return file_kind::job;
   const auto has = [&](const char* key) { return find_entry(*root, key) != nullptr; };
-  return root && (has("run") || has("network") || has("compute") || has("fault"));
+  if (has("cluster") || has("node")) return file_kind::cluster;
+  if (has("run") || has("network") || has("compute") || has("fault")) return file_kind::simulation;
+  return file_kind::job;
 }
 
 int check_one(const std::string& file, const check_arguments& how, const output& out) {
@@ -50,14 +50,15 @@ int check_one(const std::string& file, const check_arguments& how, const output&
       out.text(file + ": ok: " + text);
     return int{exit_done};
   };
-  if (is_cluster_file(file)) {
+  const auto kind = kind_of_file(file);
+  if (kind == file_kind::cluster) {
     auto read = read_cluster_file(file);
     if (!read) return out.wrong(read.error());
     const auto& c = *read;
     return good("cluster", "cluster " + c.name + " of " + std::to_string(c.nodes.size()) + " nodes\n",
                 {{"name", c.name}, {"nodes", c.nodes.size()}});
   }
-  if (is_sim_file(file)) {
+  if (kind == file_kind::simulation) {
     auto read = read_sim_file(file);
     if (!read) return out.wrong(read.error());
     const auto& s = *read;
@@ -77,7 +78,7 @@ int check_one(const std::string& file, const check_arguments& how, const output&
 // Prints the job file with every key. Unlike the checks, it needs neither the data nor the nodes of
 // the job.
 int print_resolved(const std::string& file, const check_arguments& how, const output& out) {
-  if (is_cluster_file(file) || is_sim_file(file)) return out.wrong(file, "--resolved is for job files; check this file without it");
+  if (kind_of_file(file) != file_kind::job) return out.wrong(file, "--resolved is for job files; check this file without it");
   auto text = read_config_text(file);
   if (!text) return out.wrong(text.error());
   const auto all = with_plugins({*text, file, how.overrides, {}, how.load_plugins}, std::make_shared<const tables>(node_tables()));
@@ -90,7 +91,13 @@ int print_resolved(const std::string& file, const check_arguments& how, const ou
   return exit_done;
 }
 
-int run_check(const check_arguments& a, const output& out) {
+int run_check(const check_arguments& given, const output& out) {
+  auto a = given;
+  for (auto& file : a.files) {
+    const auto run = run_named(file, a.run_dir);
+    if (!run) return wrong_file(out, run.error());
+    if (!run->empty()) file = run_job_file(*run).string();
+  }
   if (a.resolved && a.files.size() > 1) return out.wrong("command line", "--resolved takes one job file; run it for each file");
   if (a.resolved) return print_resolved(a.files.front(), a, out);
   int worst = exit_done;
@@ -99,12 +106,13 @@ int run_check(const check_arguments& a, const output& out) {
 }
 
 void add_options(CLI::App& c, check_arguments& a) {
-  c.add_option("FILE", a.files, "Job, cluster, network, fault or scenario files")->required()->option_text("...");
+  c.add_option("FILE", a.files, "Job, cluster, network, fault or scenario files, or runs")->required()->option_text("...");
   c.add_option("--set", a.overrides, "Override a key of the job files; may be repeated")
       ->option_text("KEY=VALUE")
       ->allow_extra_args(false);
   load_plugins_option(c, a.load_plugins, "a job file");
   c.add_flag("--resolved", a.resolved, "Print the job file with every key and its value: defaults, overrides, options");
+  runs_folder_option(c, a.run_dir);
   json_option(c);
 }
 

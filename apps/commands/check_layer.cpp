@@ -5,6 +5,7 @@
 
 #include "apps/command.hpp"
 #include "ops/check_layer.hpp"
+#include "runtime/base/number_text.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/job/tables.hpp"
 #include "runtime/node/config/plugin.hpp"
@@ -34,14 +35,9 @@ nlohmann::ordered_json coverage_json(const layer_coverage& c) {
 
 // Text output: how many elements of the gradients were compared, and for which inputs.
 std::string coverage_line(const layer_coverage& c) {
-  char text[200];
-  std::snprintf(
-      text, sizeof text,
-      "gradients: %lld of %lld elements compared, %lld at kinks (either side is accepted), %d draws of values, inputs from "
-      "%.1f to %.1f\n",
-      static_cast<long long>(c.compared), static_cast<long long>(c.elements), static_cast<long long>(c.kinks), c.draws, c.low,
-      c.high);
-  return text;
+  return "gradients: " + std::to_string(c.compared) + " of " + std::to_string(c.elements) + " elements compared, " +
+         std::to_string(c.kinks) + " at kinks (either side is accepted), " + std::to_string(c.draws) +
+         " draws of values, inputs from " + fixed_text(c.low, 1) + " to " + fixed_text(c.high, 1) + "\n";
 }
 
 // Prints one line or one event, for the registry entry itself (`of` is empty) or for one of its

@@ -17,7 +17,6 @@ namespace {
 struct critical_arguments : job_arguments {
   std::string trace, cluster;
   unsigned threads = 0, shown = 10;
-  bool load_of_trace = false;
 };
 
 std::string ms(double seconds) { return fixed(1e3 * seconds, 3); }
@@ -80,7 +79,7 @@ int run_critical(const critical_arguments& a, const output& out) {
   if (!t) return out.wrong(a.trace, t.error().text);
   const auto described = job_for(a, *t);
   if (!described) return out.wrong(described.error());
-  auto job = job_of_trace(*described, a.trace, !a.file.empty() || a.load_of_trace);
+  auto job = job_of_trace(*described, a.trace, a.file.empty() ? a.load_of_run : a.load_plugins);
   if (!job) return out.wrong(job.error());
   auto seen = observed_in(*t);
   if (seen.steps < 3) return out.failed(a.trace, "the trace has fewer than four whole steps: record for longer");
@@ -97,7 +96,7 @@ void add_critical_options(CLI::App& c, critical_arguments& a) {
   job_options(c, a);
   c.get_option("JOB")->required(false);
   file_option(c, "--cluster", a.cluster, "With JOB: the cluster file of the nodes that it ran on");
-  load_plugins_option(c, a.load_of_trace, "the trace");
+  c.get_option("--load-plugins")->description("Load the plugins that the trace or a run's job.toml names, which runs their code");
   threads_option(c, a.threads, "as the trace says");
   c.add_option("--top", a.shown, "Number of causes to print (default: 10)")->option_text("N")->check(CLI::Range(1u, 1000u));
 }

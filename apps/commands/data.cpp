@@ -1,4 +1,4 @@
-// `troupe data JOB`: reads a job's data and prints what it holds.
+// `troupe data JOB|RUN`: reads a job's data and prints what it holds.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -6,19 +6,17 @@
 #include "apps/command.hpp"
 #include "apps/troupe_data_card.hpp"
 #include "apps/troupe_job.hpp"
+#include "runtime/base/number_text.hpp"
 #include "runtime/base/text_table.hpp"
 #include "runtime/base/wording.hpp"
+#include "runtime/node/config/toml_text.hpp"
 
 namespace troupe {
 namespace {
 
 using json = nlohmann::ordered_json;
 
-std::string number(double v) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.5g", v);
-  return text;
-}
+std::string number(double v) { return general_text(v, 5); }
 
 std::string count(std::int64_t n) { return with_commas(static_cast<std::uint64_t>(n)); }
 
@@ -89,6 +87,20 @@ std::string text_of(const source& s, const data_card& c, bool validation) {
   return text;
 }
 
+// Short numbers. The mean belongs to the scale that is printed.
+std::string scaling_text(const standard_scaling& s) {
+  std::vector<double> scale, mean;
+  for (std::size_t k = 0; k < s.scale.size(); ++k) {
+    scale.push_back(rounded_to_unit(s.scale[k], s.scale[k]));
+    const double changed = s.scale[k] == 0 ? 1 : scale[k] / s.scale[k];
+    mean.push_back(rounded_to_unit(s.mean[k] * changed, 1));
+  }
+  const auto line = [&](const char* key, const std::vector<double>& list) {
+    return std::string(key) + " = " + (s.list ? toml_text(list) : toml_text(list[0])) + "\n";
+  };
+  return "\nfor values of mean 0 and deviation 1, in [data]:\n" + line(s.scale_key, scale) + line(s.mean_key, mean);
+}
+
 int run_data(const job_arguments& a, const output& out) {
   auto loaded = load_job(a);
   if (!loaded) return out.wrong(loaded.error());
@@ -96,17 +108,24 @@ int run_data(const job_arguments& a, const output& out) {
   const auto card = card_of(s);
   const bool validation = (*loaded)->spec.data.validation > 0;
   if (!card) return out.failed({}, card.error().text);
-  if (out.json())
-    out.object({{"event", "data"},
-                {"shape", extents(card->example)},
-                {"label_shape", extents(card->label)},
-                {"ids", card->ids},
-                {"vocabulary", card->vocabulary},
-                {"validation", validation},
-                {"train", json_of(card->train)},
-                {"test", json_of(card->test)},
-                {"shared", card->shared}});
-  out.text(text_of(s, *card, validation));
+  const auto& data = (*loaded)->spec.data;
+  const auto* type = (*loaded)->all->sources.find(data.source);
+  const auto scaling = type ? standard_scaling_of(*card, type->specs, input_format_of(s, data.source, data.values)) : std::nullopt;
+  if (out.json()) {
+    json o({{"event", "data"},
+            {"shape", extents(card->example)},
+            {"label_shape", extents(card->label)},
+            {"ids", card->ids},
+            {"vocabulary", card->vocabulary},
+            {"class_names", s.class_names()},
+            {"validation", validation},
+            {"train", json_of(card->train)},
+            {"test", json_of(card->test)},
+            {"shared", card->shared}});
+    if (scaling) o["standard"] = {{scaling->scale_key, scaling->scale}, {scaling->mean_key, scaling->mean}};
+    out.object(o);
+  }
+  out.text(text_of(s, *card, validation) + (scaling ? scaling_text(*scaling) : ""));
   return exit_done;
 }
 
@@ -117,6 +136,7 @@ void add_options(CLI::App& c, job_arguments& a) { job_options(c, a); }
 cli_command data_command() {
   return make_command<job_arguments>("data", "Show what a job's data holds: counts, classes, values, repeated examples, a hash",
                                      "  troupe data configs/jobs/lenet_fashion.toml\n"
+                                     "  troupe data 7                                      # of the job of run 7\n"
                                      "  troupe data job.toml --set data.path=other --json\n"
                                      "Values are those before [data] augment. Equal data has one hash, whatever file it is in.",
                                      add_options, run_data);

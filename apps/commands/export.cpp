@@ -1,4 +1,4 @@
-// `troupe export JOB`: writes a job's net and weights as another program's model.
+// `troupe export JOB|RUN`: writes a job's net and weights as another program's model.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -38,15 +38,17 @@ int run_export(const export_arguments& a, const output& out) {
   if (const auto fine = check_writable_file(a.out); !fine) return out.wrong(a.out, fine.error().text);
   auto loaded = load_job(a);
   if (!loaded) return out.wrong(loaded.error());
-  const auto weights = parameters_of(**loaded, a.weights);
+  const auto file = weights_file(a, a.weights, out);
+  if (!file) return wrong_file(out, file.error());
+  const auto weights = parameters_of(**loaded, *file);
   if (!weights) return wrong_file(out, weights.error());
   auto made = f.write(**loaded, *weights, {*names, kept_of(a.kept)});
   if (!made) return out.wrong(made.error());
 
   std::vector<std::string> written;
-  for (const auto& file : made->files) {
-    const auto path = std::filesystem::path(a.out).replace_extension(file.extension).string();
-    if (const auto e = write_file_atomically(path, {{file.bytes.data(), file.bytes.size()}}); !e)
+  for (const auto& part : made->files) {
+    const auto path = std::filesystem::path(a.out).replace_extension(part.extension).string();
+    if (const auto e = write_file_atomically(path, {{part.bytes.data(), part.bytes.size()}}); !e)
       return out.failed(path, e.error().text);
     written.push_back(path);
   }
@@ -59,7 +61,7 @@ int run_export(const export_arguments& a, const output& out) {
 
 void add_options(CLI::App& c, export_arguments& a) {
   job_options(c, a);
-  file_option(c, "--weights", a.weights, "Weights (safetensors or checkpoint)")->required();
+  file_option(c, "--weights", a.weights, "Weights: safetensors, a checkpoint, or a run (default: the best of the run)");
   file_option(c, "--out", a.out, "File to write: " + format_list())->required();
   file_option(c, "--names", a.names, "List of names of tensors: on each line the other program's and Troupe's");
   c.add_option("--weights-type", a.kept, "Of .troupe files: type of the weights in the file (default: f32)")
@@ -73,6 +75,7 @@ void add_options(CLI::App& c, export_arguments& a) {
 cli_command export_command() {
   return make_command<export_arguments>(
       "export", "Write a job's net and weights as another program's model",
+      "  troupe export 7 --out net.troupe                   # the best weights of run 7\n"
       "  troupe export job.toml --weights net.safetensors --out net.troupe\n"
       "  troupe export job.toml --weights net.safetensors --out net.onnx\n"
       "  troupe export job.toml --weights net.safetensors --out net.caffemodel\n"

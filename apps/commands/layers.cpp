@@ -121,10 +121,11 @@ const std::vector<layer_group>& layer_groups() {
   static const std::vector<layer_group> groups{
       {"with weights", {"bias", "convolution", "deconvolution", "embedding", "linear", "rbm", "scale", "sequence_convolution"}},
       {"recurrent", {"gru", "lstm", "rnn"}},
-      {"activations", {"elu", "gelu", "prelu", "relu", "sigmoid", "softmax", "tanh"}},
-      {"pooling and images", {"avg_pool", "crop", "max_pool", "pad", "upsample"}},
+      {"activations",
+       {"elu", "gelu", "hard_sigmoid", "hard_swish", "prelu", "relu", "relu6", "sigmoid", "silu", "softmax", "tanh"}},
+      {"pooling and images", {"avg_pool", "crop", "max_pool", "pad", "unpool", "upsample"}},
       {"normalisation", {"batch_norm", "dropout", "group_norm", "instance_norm", "layer_norm", "lrn"}},
-      {"shapes and branches", {"concat", "eltwise", "flatten", "matmul", "permute", "reshape", "slice", "split"}},
+      {"shapes and branches", {"channel_scale", "concat", "eltwise", "flatten", "matmul", "permute", "reshape", "slice", "split"}},
       {"losses and metrics", {"accuracy", "euclidean", "hinge", "sigmoid_cross_entropy", "softmax_loss", "squared_error"}}};
   return groups;
 }

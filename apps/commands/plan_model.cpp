@@ -60,7 +60,8 @@ std::string places_text(const prepared_job& j, std::uint32_t layer) {
 }
 
 struct model_sums {
-  double parameters = 0, forward = 0, step = 0, memory = 0;  // forward: FLOPs of an example; step: of a step, with backward
+  double parameters = 0, trained = 0, forward = 0, step = 0,
+         memory = 0;  // forward: FLOPs of an example; step: of a step, with backward
 };
 
 model_cells cells_of(const prepared_job& j, const graph_layer& l, model_sums& all) {
@@ -78,6 +79,7 @@ model_cells cells_of(const prepared_job& j, const graph_layer& l, model_sums& al
       (parameters + trained * (1.0 + j.plan.rule_states)) * static_cast<double>(size_of(j.spec.parameter_type())) +
       outputs * (l.wants_backward ? 2 : 1) * static_cast<double>(size_of(j.spec.type()));
   all.parameters += parameters;
+  all.trained += trained;
   all.forward += flops / examples;
   all.step += flops * j.plan.packets * (1 + (l.wants_backward ? (gives_back ? 1 : 0) + (l.params.empty() ? 0 : 1) : 0));
   all.memory += memory;
@@ -101,6 +103,14 @@ std::string row_text(const model_cells& cells, const std::array<std::size_t, mod
   return s.substr(0, s.find_last_not_of(' ') + 1) + "\n";
 }
 
+// Other programs count trained parameters only.
+std::string trained_text(const model_sums& all) {
+  const auto statistics = static_cast<std::uint64_t>(all.parameters - all.trained);
+  if (statistics == 0) return {};
+  return "Of the parameters, " + with_commas(static_cast<std::uint64_t>(all.trained)) + " are trained; " + with_commas(statistics) +
+         (statistics == 1 ? " is a running statistic.\n" : " are running statistics.\n");
+}
+
 }  // namespace
 
 std::string model_table(const prepared_job& j) {
@@ -115,7 +125,7 @@ std::string model_table(const prepared_job& j) {
   std::string s;
   for (const auto& r : rows) s += row_text(r, wide);
   const auto examples = static_cast<std::uint64_t>(std::max<std::int64_t>(j.graph.packet_examples, 1));
-  return s +
+  return s + trained_text(all) +
          "Output: of one example. FLOPs: forward, of one example. Memory: parameters, gradients and states\n"
          "of the update rule, and outputs with their gradients for one packet of " +
          with_commas(examples) + " example" + (examples == 1 ? "" : "s") + ".\nA step of " +

@@ -17,7 +17,6 @@
 #include "runtime/node/images/folder.hpp"
 #include "runtime/node/images/image_list.hpp"
 #include "runtime/node/predict/net_file.hpp"
-#include "runtime/node/runs/run_info.hpp"
 #include "runtime/plain/predictor.hpp"
 
 namespace troupe {
@@ -26,9 +25,9 @@ namespace {
 namespace fs = std::filesystem;
 
 struct predict_arguments : job_arguments {
-  std::string weights, run_dir, layer, stdin_format;
+  std::string weights, layer, stdin_format;
   std::vector<std::string> inputs, more_inputs, ignore;
-  bool test = false, resize = false, raw = false, load_of_run = false;
+  bool test = false, resize = false, raw = false;
   prediction_format format;
 };
 
@@ -39,36 +38,7 @@ struct named_input {
   std::vector<std::string> names;  // of images
 };
 
-// Sets the job file and the weights of a run that the user names.
-expected<void, record_error> of_run(predict_arguments& a) {
-  const auto runs = a.run_dir.empty() ? default_runs_folder() : fs::path(a.run_dir);
-  const auto found = find_run(runs.empty() ? "runs" : runs, a.file);
-  if (!found) return unexpected(found.error());
-  const auto& folder = *found;
-  a.file = run_job_file(folder).string();
-  a.load_plugins = a.load_of_run;
-  if (!a.weights.empty()) return {};
-  std::error_code ec;
-  for (const char* file : {"best.safetensors", "last.safetensors"})
-    if (fs::is_regular_file(folder / file, ec)) {
-      a.weights = (folder / file).string();
-      return {};
-    }
-  return unexpected(record_error{folder.string(), {}, "the run has no weights yet; --weights FILE names others"});
-}
-
 bool is_net_file(const std::string& file) { return file.ends_with(".troupe"); }
-
-expected<void, record_error> find_job(predict_arguments& a) {
-  std::error_code ec;
-  if (is_net_file(a.file)) return {};
-  const bool file = fs::is_regular_file(a.file, ec) || a.file.ends_with(".toml");
-  if (!file) return of_run(a);
-  if (a.weights.empty())
-    return unexpected(record_error{
-        a.file, {}, "a job file has no weights: add --weights FILE, or name a run instead (`troupe runs` lists them)"});
-  return {};
-}
 
 // The byte scaling and shape that images need.
 expected<std::shared_ptr<const source>> images_for(const prepared_job& j, std::vector<std::string> files, bool resize) {
@@ -76,13 +46,12 @@ expected<std::shared_ptr<const source>> images_for(const prepared_job& j, std::v
   const auto scaling = j.data->bytes();
   const bool pixels = example.rank() == 3 && (example[0] == 1 || example[0] == 3) && !j.data->ids();
   if (!pixels)
-    return unexpected(
-        error(files[0] + ": it is an image, but the net takes " + example.to_string() + ", not 1 or 3 channels of an image"));
+    return unexpected(error(files[0] + ": it is an image, but an example of the net has shape " + example.to_string() +
+                            ", not 1 or 3 channels, height and width; use a .csv or .npy file"));
   if (!scaling)
     return unexpected(error(files[0] + ": it is an image, but source '" + j.spec.data.source +
                             "' does not say how bytes become values; use a .npy file"));
-  return open_image_list(std::move(files), example, *scaling,
-                         resize || (j.spec.data.source == "images" && j.spec.data.values.flag("resize")));
+  return open_image_list(std::move(files), example, *scaling, j.data->picture_order(), resize || j.data->resizes());
 }
 
 input_kind kind_named(const std::string& word) {
@@ -95,7 +64,7 @@ class input_opener {
   input_opener(const prepared_job& j, const predict_arguments& a) : job_(j), arguments_(a) {
     format_ = input_format_of(*j.data, j.spec.data.source, j.spec.data.values);
     format_.scales_floats = a.raw;
-    csv_ = csv_input_of(j.spec.data.source, j.spec.data.values);
+    csv_ = csv_input_of(*j.data);
     csv_.ignore = a.ignore;
   }
 
@@ -128,7 +97,12 @@ class input_opener {
   expected<void> open(const std::string& path, input_kind kind) {
     switch (kind) {
       case input_kind::npy: return take(path, open_npy_input(path, format_));
-      case input_kind::csv: return take(path, open_csv_input(path, format_, csv_));
+      case input_kind::csv: {
+        auto opened = open_csv_input(path, format_, csv_);
+        if (!opened && !job_.data->symbols().empty())
+          opened.error().text += " (of numbered characters; `troupe sample` continues a text)";
+        return take(path, std::move(opened));
+      }
       case input_kind::idx: return take(path, open_idx_input(path, format_));
       default: images_.push_back(path); return {};
     }
@@ -170,7 +144,8 @@ class input_opener {
   std::vector<std::string> images_;
 };
 
-expected<void> predict_all(predictor& net, const input_opener& opened, prediction_writer& writer) {
+// `only_prints`: stdout is the only output, and a reader of it that went away ends the work.
+expected<void> predict_all(predictor& net, const input_opener& opened, prediction_writer& writer, bool only_prints) {
   for (const auto& in : opened.list) {
     const auto size = in.from->size(split::test);
     for (std::int64_t first = 0; first < size; first += net.batch()) {
@@ -183,6 +158,7 @@ expected<void> predict_all(predictor& net, const input_opener& opened, predictio
         indices.push_back(in.names.empty() ? i : 0);
       }
       if (auto fine = writer.add(names, indices, r); !fine) return fine;
+      if (only_prints && stdout_unread()) return {};
     }
   }
   return writer.end();
@@ -217,9 +193,13 @@ int run_predict(const predict_arguments& given, const output& out) {
     return out.wrong("predict", a.test
                                     ? "--test predicts the job's test data: leave out the inputs"
                                     : "name inputs (images, folders, .npy, .csv or IDX files), or --test for the job's test data");
-  if (const auto found = find_job(a); !found) return wrong_file(out, found.error());
-  if (is_net_file(a.file) && (!a.weights.empty() || !a.overrides.empty() || a.test))
+  if (!is_net_file(a.file)) {
+    auto weights = weights_file(a, a.weights, out);
+    if (!weights) return wrong_file(out, weights.error());
+    a.weights = *std::move(weights);
+  } else if (!a.weights.empty() || !a.overrides.empty() || a.test) {
     return out.wrong(a.file, "a net file has its own weights and no test data: leave out --weights, --set and --test");
+  }
   auto loaded = is_net_file(a.file) ? open_net_file(a.file) : load_job(a);
   if (!loaded) return out.wrong(loaded.error());
   auto j = *loaded;
@@ -235,6 +215,10 @@ int run_predict(const predict_arguments& given, const output& out) {
   input_opener opened(*j, a);
   if (const auto done = opened.open_all(); !done) return out.wrong("", done.error().text);
   if (a.test) {
+    if (j->plan.eval_sequences)
+      return out.wrong("--test",
+                       "the sampler of [eval] reads the test data as long sequences, whose state goes from example to example, but "
+                       "predictions begin every example with zeros: add --set eval.sampler={kind=\"all\"}");
     if (j->data->size(split::test) == 0)
       return out.wrong(a.file, "the job's data has no test examples; name inputs instead of --test");
     opened.list.push_back({j->data, "test", {}});
@@ -246,7 +230,7 @@ int run_predict(const predict_arguments& given, const output& out) {
   prediction_writer writer(out, net, j->data->class_names(), a.format);
   auto written = writer.begin();
   try {
-    if (written) written = predict_all(net, opened, writer);
+    if (written) written = predict_all(net, opened, writer, a.format.file.empty());
   } catch (const std::runtime_error& e) {
     if (opened.from_stdin.path().empty()) throw;
     return out.wrong("", opened.from_stdin.named(e.what()));
@@ -263,7 +247,7 @@ void add_predict_options(CLI::App& c, predict_arguments& a) {
       ->option_text("FORMAT")
       ->check(CLI::IsMember({"image", "npy", "csv", "idx"}));
   c.add_flag("--test", a.test, "Predict the job's test data instead");
-  file_option(c, "--weights", a.weights, "Weights (safetensors or checkpoint; default: the best of the run)");
+  file_option(c, "--weights", a.weights, "Weights: safetensors, a checkpoint, or a run (default: the best of the run)");
   file_option(c, "--out", a.format.file, "Write the predictions to this file (default: stdout)");
   c.add_option("--top", a.format.top, "Number of classes to print, most probable first (default: 1)")
       ->option_text("K")
@@ -275,8 +259,6 @@ void add_predict_options(CLI::App& c, predict_arguments& a) {
       ->option_text("COLUMN")
       ->allow_extra_args(false);
   c.add_flag("--raw", a.raw, "Scale floats of .npy files as the job's source scales its numbers");
-  load_plugins_option(c, a.load_of_run, "the run's job.toml");
-  file_option(c, "--run-dir", a.run_dir, "Folder of runs (default: $TROUPE_RUNS, or runs/)");
 }
 
 }  // namespace

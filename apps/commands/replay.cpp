@@ -89,7 +89,7 @@ class replay_report {
   replay_report(const output& out, device& dev) : out_(out), dev_(dev) {}
 
   // Returns the exit code of an error, 0 if there is none. `last`: the step after which the plan
-  // ends.
+  // ends. Ends early if nobody reads stdout any more.
   int play(recorded_plan& p, std::size_t number, std::optional<std::uint64_t> last) {
     if (const auto code = prepare_to_replay(p, dev_, out_); code != exit_done) return code;
     if (last) p.job->last_step = *last;
@@ -102,7 +102,10 @@ class replay_report {
     weights_.clear();
     player->on_event = [&](role_id r, const event_effect& e) { handle_event(*p.job, r, e); };
     player->on_store = [&](const store_effect& s) { handle_store(s); };
-    const auto end = player->run();
+    while (!stdout_unread() && player->step()) {
+    }
+    if (stdout_unread()) return exit_done;
+    const auto end = player->end();
     for (const auto& f : end.failures) failed(f.step, "role " + p.job->plan[f.who].name + ": " + f.text);
     delivered_ += end.delivered;
     lost_ += end.lost;
@@ -236,10 +239,10 @@ int run_replay_command(const replay_arguments& a, const output& out) {
   replay_report r(out, *dev);
   if (!a.to) {
     for (std::size_t i = 0; i < plans.size(); ++i)
-      if (const auto code = r.play(plans[i], i, {}); code != exit_done) return code;
+      if (const auto code = r.play(plans[i], i, {}); code != exit_done || stdout_unread()) return code;
     return r.finish(plans.size(), found->weights_sha256);
   }
-  if (const auto code = r.play(plans[*plan], *plan, a.to); code != exit_done) return code;
+  if (const auto code = r.play(plans[*plan], *plan, a.to); code != exit_done || stdout_unread()) return code;
   if (!r.has_weights())
     return out.wrong("--to",
                      "the recording ends after step " + std::to_string(r.step()) + ", before step " + std::to_string(*a.to));

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "actors/view/view.hpp"
 #include "apps/troupe_replay.hpp"
+#include "runtime/cluster/view/view.hpp"
 
 namespace troupe {
 

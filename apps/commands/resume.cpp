@@ -4,10 +4,14 @@
 
 #include "apps/command.hpp"
 #include "apps/commands/commands.hpp"
+#include "apps/commands/extend_run.hpp"
 #include "apps/commands/train.hpp"
+#include "apps/troupe_named_run.hpp"
 #include "apps/troupe_run_place.hpp"
+#include "runtime/base/shell_word.hpp"
+#include "runtime/node/config/resolved_job.hpp"
+#include "runtime/node/runs/run_files.hpp"
 #include "runtime/node/runs/run_info.hpp"
-#include "runtime/record/checkpoint.hpp"
 
 namespace troupe {
 namespace {
@@ -36,13 +40,9 @@ expected<found_run, record_error> run_to_resume(const fs::path& runs, const std:
     if (!read) return unexpected(std::move(read).error());
     auto& r = *read;
     if (r.state == "running") return unexpected(record_error{folder->string(), {}, "a running process writes this run"});
-    if (r.state == "done")
-      return unexpected(record_error{folder->string(),
-                                     {},
-                                     "the run is done, at step " + std::to_string(r.steps) +
-                                         "; `troupe train JOB --weights FILE` starts a new run from its weights"});
     return found_run{*folder, std::move(r)};
   }
+  if (auto readable = check_runs_folder(runs); !readable) return unexpected(std::move(readable).error());
   auto folders = run_folders(runs);
   for (auto f = folders.rbegin(); f != folders.rend(); ++f) {
     auto read = read_run_info(*f);
@@ -51,17 +51,29 @@ expected<found_run, record_error> run_to_resume(const fs::path& runs, const std:
   return unexpected(record_error{runs.string(), {}, "no run in this folder is unfinished; `troupe runs` lists them"});
 }
 
-// The newest valid checkpoint of the run, or the file that it began with.
-void beginning_for(const run_info& r, train_arguments& a, const output& out) {
-  std::error_code ec;
-  if (fs::is_directory(r.checkpoints, ec)) {
-    const auto found = load_newest_checkpoint(r.checkpoints);
-    for (const auto& bad : found.refused) out.remark("skipped: " + bad.to_string());
-    if (found.newest) return void(a.resume = found.file);
-  } else if (fs::is_regular_file(r.checkpoints, ec)) {
-    return void(a.resume = r.checkpoints);
-  }
-  (r.begun_from_checkpoint ? a.resume : a.weights) = r.begun_from;
+// The newest valid checkpoint of the run, or the file that it began with. Returns false if the run
+// has no checkpoint.
+bool beginning_for(const found_run& found, train_arguments& a, const output& out) {
+  const auto& r = found.info;
+  a.resume = checkpoint_of_run(found.folder, r, out);
+  if (!a.resume.empty()) return true;
+  if (r.begun_from_checkpoint)
+    a.resume = r.begun_from;
+  else
+    a.weights = r.begun_from;
+  return false;
+}
+
+record_error run_is_done(const found_run& run, const std::string& instead) {
+  return {run.folder.string(), {}, "the run is done, at step " + std::to_string(run.info.steps) + "; " + instead};
+}
+
+// The command as the user gave it, without --set.
+std::string command_of(const resume_arguments& given) {
+  auto text = "troupe resume " + shell_word(given.run);
+  if (!given.train.run_dir.empty()) text += " --run-dir " + shell_word(given.train.run_dir);
+  if (given.load_plugins) text += " --load-plugins";
+  return text;
 }
 
 int run_resume(const resume_arguments& given, const output& out) {
@@ -71,11 +83,19 @@ int run_resume(const resume_arguments& given, const output& out) {
   auto found = run_to_resume(runs, given.run);
   if (!found) return wrong_file(out, found.error());
   auto& [folder, info] = *found;
+  info.checkpoints = fs::absolute(checkpoints_of_run(folder, info)).string();  // also where they are written from here on
   a.file = run_job_file(folder).string();
   a.load_plugins = given.load_plugins;
-  beginning_for(info, a, out);
+  const bool done = info.state == "done";
+  const bool has_checkpoint = beginning_for(*found, a, out);
+  if (done && !has_checkpoint)
+    return wrong_file(
+        out, run_is_done(*found, "it has no checkpoint; `troupe train JOB --weights FILE` starts a new run from its weights"));
   auto loaded = load_job_to_train(a);
   if (!loaded) return out.wrong(loaded.error());
+  const auto last = (*loaded)->last_step;
+  if (done && (a.overrides.empty() || (last > 0 && last <= info.steps)))
+    return wrong_file(out, run_is_done(*found, how_to_extend(info, **loaded, command_of(given), a.overrides)));
   training t{*loaded, {}, {}, {}};
   t.devices = make_devices(t.job->nodes.front().devices);
   if (!a.weights.empty()) {
@@ -88,33 +108,43 @@ int run_resume(const resume_arguments& given, const output& out) {
     a.checkpoint = info.checkpoints;
   else
     t.checkpoint_folder = info.checkpoints;
+  if (const auto wrong = check_addresses(a, out)) return *wrong;
   info.last_step = t.job->last_step;
+  info.overrides.insert(info.overrides.end(), a.overrides.begin(), a.overrides.end());
   prepare_for_run_folder(*t.job);
+  continue_best(folder, info, *t.job);
   auto record = run_recorder::resume(folder, t.job, info, noticed_on(out));
   if (!record) return wrong_file(out, record.error());
   t.record = std::move(*record);
+  if (!a.overrides.empty())  // the folder is locked now
+    if (const auto written = write_text(run_job_file(folder), resolved_job_text(*t.job)); !written) {
+      static_cast<void>(t.record->finish({"failed", t.job->first_step, {}, written.error().to_string(), {}}));
+      return wrong_file(out, written.error());
+    }
   return train_here(std::move(t), a, out);
 }
 
 void add_resume_options(CLI::App& c, resume_arguments& a) {
   c.add_option("RUN", a.run, "Number, name or folder of the run (default: the newest that is not done)");
-  c.add_option("--set", a.train.overrides, "Override a key of the run's job.toml, as `troupe train` does")
+  c.add_option("--set", a.train.overrides, "Override a key of the run's job.toml from here on, and write it there")
       ->option_text("KEY=VALUE");
   file_option(c, "--out", a.train.out, "Write the final weights to this file too (safetensors)");
-  file_option(c, "--run-dir", a.train.run_dir, "Folder of runs (default: $TROUPE_RUNS, or runs/)");
+  runs_folder_option(c, a.train.run_dir);
   c.add_option("--metrics", a.train.metrics, "Serve Prometheus metrics, as `troupe train` does")->option_text("[HOST:]PORT");
   load_plugins_option(c, a.load_plugins, "the run's job.toml");
-  threads_option(c, a.train.threads, "one per core");
+  threads_option(c, a.train.threads, "one per core that the process may use");
   json_option(c);
 }
 
 }  // namespace
 
 cli_command resume_run_command() {
-  return make_command<resume_arguments>("resume", "Continue a run that was stopped, killed or has failed",
+  return make_command<resume_arguments>("resume",
+                                        "Continue a run that was stopped, killed or has failed, or extend one that is done",
                                         "  troupe resume                      # the newest unfinished run\n"
                                         "  troupe resume 7\n"
                                         "  troupe resume lenet-fashion --set checkpoint.every=1min\n"
+                                        "  troupe resume 7 --set train.finish.steps=80000   # a run that is done goes on\n"
                                         "The run continues from its newest checkpoint, or from its beginning, in its own folder. "
                                         "If it is deterministic, its weights\n"
                                         "are those of a run that was never interrupted.",

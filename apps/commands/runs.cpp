@@ -59,6 +59,7 @@ int list_runs(const runs_arguments& a, const output& out) {
   if (!a.dir.given.empty() && !fs::is_directory(dir, ec))
     return out.wrong("--run-dir",
                      in_quotes(dir.string()) + " is not a folder; try: troupe runs (the runs of $TROUPE_RUNS, or of runs/)");
+  if (const auto readable = check_runs_folder(dir); !readable) return out.wrong(dir.string(), readable.error().message);
   auto folders = run_folders(dir);
   std::reverse(folders.begin(), folders.end());
   auto table = table_of_runs();

@@ -84,7 +84,7 @@ int compare_runs(const std::vector<known_run>& runs, const output& out) {
   add("least test loss", [](const auto&, const auto& v) { return number_or_dash(v.least_test_loss, 4); });
   add("accuracy", [](const auto& r, const auto&) { return accuracy_text(r.accuracy); });
   add("best accuracy", [](const auto& r, const auto&) { return accuracy_text(r.best_accuracy); });
-  add("at step", [](const auto& r, const auto&) { return r.best_accuracy >= 0 ? std::to_string(r.best_step) : "-"; });
+  add("at step", [](const auto& r, const auto&) { return best_of(r) ? std::to_string(r.best_step) : "-"; });
   add("mode", [](const auto& r, const auto&) { return r.mode; });
   add("workers", [](const auto& r, const auto&) { return std::to_string(r.workers); });
   add("batch", [](const auto& r, const auto&) { return std::to_string(r.batch); });

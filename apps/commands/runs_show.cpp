@@ -87,6 +87,8 @@ std::string results_text(const run_info& r) {
   if (r.accuracy >= 0)
     lines.add("accuracy", accuracy_text(r.accuracy) + " (best " + accuracy_text(r.best_accuracy) + " at step " +
                               std::to_string(r.best_step) + ")");
+  else if (const auto best = best_of(r))
+    lines.add("test loss", "best " + number_or_dash(best->loss, 4) + " at step " + std::to_string(best->step));
   lines.add("weights_sha256", r.weights_sha256);
   lines.add("error", r.error);
   return lines.text();

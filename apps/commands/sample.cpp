@@ -1,4 +1,4 @@
-// `troupe sample JOB`: generates text with a trained net.
+// `troupe sample JOB|RUN`: generates text with a trained net.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
@@ -22,7 +22,9 @@ int run_sample(const sample_arguments& a, const output& out) {
   auto loaded = load_job(a);
   if (!loaded) return out.wrong(loaded.error());
   auto j = *loaded;
-  auto from = begin_from_weights(*j, a.weights);
+  const auto weights = weights_file(a, a.weights, out);
+  if (!weights) return wrong_file(out, weights.error());
+  auto from = begin_from_weights(*j, *weights);
   if (!from) return wrong_file(out, from.error());
   const std::shared_ptr<device> dev = make_cpu_device();
   if (!dev) return out.failed("cpu", "the kernels do not support this machine's CPU; try: troupe doctor");
@@ -41,7 +43,7 @@ int run_sample(const sample_arguments& a, const output& out) {
 
 void add_options(CLI::App& c, sample_arguments& a) {
   job_options(c, a);
-  file_option(c, "--weights", a.weights, "Weights of the net (safetensors or checkpoint)")->required();
+  file_option(c, "--weights", a.weights, "Weights of the net: safetensors, a checkpoint, or a run (default: the best of the run)");
   c.add_option("--start", a.start, "Beginning of the text (default: a newline, which is not printed)")->option_text("TEXT");
   c.add_option("--length", a.length, "Number of characters to generate (default: 400)")
       ->option_text("N")
@@ -57,6 +59,7 @@ void add_options(CLI::App& c, sample_arguments& a) {
 cli_command sample_command() {
   return make_command<sample_arguments>(
       "sample", "Generate text with a net that was trained on text",
+      "  troupe sample 7 --start ROMEO:                     # the best weights of run 7\n"
       "  troupe sample configs/jobs/char_rnn_lstm.toml --set data.path=input.txt --weights net.safetensors --start ROMEO:",
       add_options, run_sample);
 }

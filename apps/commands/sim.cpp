@@ -1,13 +1,25 @@
 // `troupe sim JOB --nodes N`: runs the job's roles, the same values that daemons host, in a virtual
 // cluster (runtime/sim/world.hpp).
+// size: what one simulation of roles prints
+#include <malloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <climits>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "actors/supervision/stop_signals.hpp"
 #include "apps/command.hpp"
+#include "apps/commands/sim_console.hpp"
+#include "apps/commands/sim_daemons.hpp"
 #include "apps/commands/sim_replay.hpp"
 #include "apps/commands/sim_report.hpp"
 #include "apps/commands/sim_trace.hpp"
@@ -33,29 +45,6 @@ double quantile(std::vector<double> v, double q) {
   return v[at];
 }
 
-json counts_of(const sim::fault_counts& c) {
-  return {{"delayed", c.delayed},
-          {"reordered", c.reordered},
-          {"duplicated_on_wire", c.duplicated_on_wire},
-          {"duplicated_above", c.duplicated_above},
-          {"dropped", c.dropped},
-          {"cut_off", c.cut_off},
-          {"slowed", c.slowed},
-          {"straggled", c.straggled},
-          {"crashed", c.crashed},
-          {"restarted", c.restarted},
-          {"reported_down", c.reported_down},
-          {"stored", c.stored},
-          {"left_out", c.left_out},
-          {"slow_stores", c.slow_stores},
-          {"lost_in_crash", c.lost_in_crash},
-          {"lost_updates", c.lost_updates},
-          {"stale", c.stale},
-          {"resent", c.resent},
-          {"wire_duplicates", c.wire_duplicates},
-          {"held", c.held}};
-}
-
 class simulation {
  public:
   simulation(sim_setup s, const output& out) : s_(std::move(s)), out_(out), report_(s_), world_(s_.world) {
@@ -64,9 +53,6 @@ class simulation {
       if (e.what == store_effect::kind_of::weights) weights_ = e.named;
     };
     world_.on_stored = [this](std::uint64_t step, time_point begun) { stored(step, begun); };
-    world_.on_life = [this](sim::world::life_change what, std::uint32_t node, role_id r) {
-      report_.life(what, node, r, world_.now());
-    };
     world_.on_deliver = [this](const envelope& e, time_point now) {
       report_.delivered(e);
       if (trace_) trace_->delivered(e, world_.find(e.h.dst)->status(), now);
@@ -88,11 +74,18 @@ class simulation {
     introduce();
     begin_sim(s_, world_);
     const auto begin = steady_clock::now();
-    while (!over_ && world_.step()) {
+    const stop_signals watch([this](int) { interrupted_ = true; });
+    const auto unread = [only_prints = trace_ == nullptr] { return only_prints && stdout_unread(); };
+    while (!over_ && !interrupted_ && !unread() && world_.step()) {
     }
     wall_ = std::chrono::duration<double>(steady_clock::now() - begin).count();
     if (trace_)
       if (const auto written = trace_->finish(); !written) return out_.failed(trace_file, written.error().text);
+    if (interrupted_ && !over_) {
+      out_.remark("interrupted at " + now_text());
+      return watch.exit_code(exit_failed);
+    }
+    if (unread() && !over_) return exit_done;
     if (!error_.empty()) return out_.failed(s_.job->spec.name, error_);
     if (!over_)
       return out_.failed(s_.job->spec.name, "no events are left at " + now_text() + ", and the job is not done" + who_waits());
@@ -145,7 +138,6 @@ class simulation {
   void step(std::uint64_t n, const step_event& e) {
     const auto took = seconds_of(world_.now() - last_step_);
     last_step_ = world_.now();
-    report_.step(n, world_.now());
     if (n > s_.job->first_step + 1) step_times_.push_back(took);  // the first step includes the wait for the weights
     json o{{"event", "step"}, {"step", n}};
     if (s_.maths) o["loss"] = e.loss;
@@ -270,7 +262,7 @@ class simulation {
     o["step_seconds_p99"] = quantile(step_times_, 0.99);
     o["messages_per_step"] = static_cast<double>(messages) / steps;
     o["bytes_per_step"] = static_cast<double>(bytes) / steps;
-    o["faults"] = counts_of(world_.counts());
+    o["faults"] = json_of(world_.counts());
     o["events"] = world_.events();
     o["deliveries"] = world_.deliveries();
     o["most_queued"] = world_.max_queued();
@@ -292,6 +284,7 @@ class simulation {
   std::unique_ptr<sim_trace> trace_;
   sim::world world_;
   bool over_ = false;
+  std::atomic<bool> interrupted_{false};  // by a signal
   std::string error_;
   done_event done_;
   std::vector<std::pair<std::string, tensor>> weights_;
@@ -305,19 +298,58 @@ struct sim_arguments : job_arguments {
   sim_request request;                   // without the job
   std::vector<std::string> replay = {};  // post-mortem folders of a failed job, instead of a job
   std::string trace;                     // file for a Perfetto trace
+  std::string seeds;                     // "A..B"; empty: one run
+  bool repl = false;
+  std::optional<std::string> commands;  // of the REPL
 };
+
+// Puts the heap on huge pages: a simulation of many nodes visits millions of small objects in no
+// order, and misses of the TLB take about a fifth of its time. Advice; without effect where the
+// kernel or the C library has none.
+void use_huge_pages() {
+#ifdef __GLIBC__
+  constexpr long page = 2 << 20;
+  const auto memory = ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGESIZE);
+  const auto room = std::min(memory / 2, 2L * INT_MAX / page * page);
+  if (room < 64 * page) return;
+  ::mallopt(M_MMAP_MAX, 0);         // large blocks, too, come from the heap
+  ::mallopt(M_TRIM_THRESHOLD, -1);  // it is never given back
+  auto* const begin = static_cast<char*>(::sbrk(0));
+  // The heap grows, and none of it is touched. Volatile: a compiler may leave out a block that
+  // nobody uses.
+  void* volatile large = std::malloc(static_cast<std::size_t>(room));
+  auto* const end = static_cast<char*>(::sbrk(0));
+  std::free(large);
+  const auto skipped = page - reinterpret_cast<std::intptr_t>(begin) % page;
+  if (end - begin > 2 * page)
+    ::madvise(begin + skipped, static_cast<std::size_t>(end - begin - skipped) / page * page, MADV_HUGEPAGE);
+#endif
+}
 
 int run_sim(const sim_arguments& a, const output& out) {
   const std::shared_ptr<device> dev = make_cpu_device();
   if (!dev) return out.failed("cpu", "the kernels do not support this machine's CPU; try: troupe doctor");
   if (!a.replay.empty())
-    return a.file.empty() ? run_replay(a.replay, a.request.load_plugins, dev, out)
+    return a.file.empty() ? run_replay(a.replay, a.load_of_run, dev, out)
                           : out.wrong("--replay", "the job comes from the folder: omit JOB");
   if (a.file.empty()) return out.wrong("command line", "JOB is required (or --replay DIR, the folder of a failed job)");
   auto request = a.request;
-  request.job = a.file, request.overrides = a.overrides;
+  request.job = a.file;
+  request.overrides = a.overrides;
+  request.job_of_run = !a.run.empty();
+  request.load_plugins = a.load_of_run;
+  const auto seeds = a.seeds.empty() ? std::nullopt : seeds_in(a.seeds);
+  if (!a.seeds.empty() && !seeds) return out.wrong("--seeds", "expected A..B, e.g. 1..1000, instead of " + in_quotes(a.seeds));
+  const bool console = a.repl || a.commands;
+  request.daemons = seeds || console;
   auto made = make_sim(std::move(request), dev, std::make_shared<const tables>(node_tables()));
   if (!made) return out.wrong(made.error());
+  if (made->daemons && !a.trace.empty())
+    return out.wrong("--trace", "a simulation with faults of daemons cannot be traced: omit --trace or those faults");
+  if (!seeds && a.request.nodes > 64) use_huge_pages();
+  if (seeds) return run_seeds_on_sim_cluster(*made, *seeds, out);
+  if (console) return run_sim_console(*made->daemons, a.commands ? &*a.commands : nullptr, out);
+  if (made->daemons) return run_on_sim_cluster(*made, out);
   return simulation(std::move(*made), out).run(a.trace);
 }
 
@@ -333,6 +365,9 @@ void add_options(CLI::App& c, sim_arguments& a) {
   c.add_option("--seed", a.request.seed, "Seed of the simulation; the job has its own seed (default: 1)")
       ->option_text("S")
       ->check(CLI::Range(std::int64_t{0}, INT64_MAX));
+  c.add_option("--seeds", a.seeds, "Run once for each of these seeds, with other faults, on all cores; report the first mistake")
+      ->option_text("A..B")
+      ->excludes("--seed");
   c.add_option("--maths", a.request.maths, "real: train; none: only count messages and bytes, which is faster (default: real)")
       ->option_text("real|none")
       ->check(CLI::IsMember({"real", "none"}));
@@ -342,9 +377,15 @@ void add_options(CLI::App& c, sim_arguments& a) {
   c.add_option("--steps", a.request.steps, "End after N steps, instead of the job's own end")
       ->option_text("N")
       ->check(CLI::Range(std::int64_t{1}, INT64_MAX));
+  c.add_flag("--repl", a.repl, "Run the job on simulated daemons in a REPL, which steps through virtual time")->excludes("--seeds");
+  c.add_option("-c", a.commands, "Run these commands of the REPL, separated by ';', and exit")
+      ->option_text("COMMANDS")
+      ->excludes("--seeds");
   c.add_option("--replay", a.replay, "Instead of JOB: replay a failed job from the post-mortem folders of its nodes")
       ->option_text("DIR...");
-  load_plugins_option(c, a.request.load_plugins, "a scenario's job, or the folder of --replay,");
+  c.get_option("--load-plugins")
+      ->description(
+          "Load the plugins that a scenario's job, a run's job.toml, or the folder of --replay\nnames, which runs their code");
   file_option(c, "--trace", a.trace, "Write what the roles do to this file, a trace for ui.perfetto.dev");
 }
 

@@ -25,7 +25,10 @@ class replay_run {
 
   int finish() {
     introduce();
-    const auto end = player_->run();
+    while (!stdout_unread() && player_->step()) {
+    }
+    if (stdout_unread()) return exit_done;
+    const auto end = player_->end();
     for (const auto& f : end.failures) failed("role " + p_.job->plan[f.who].name + ": " + f.text, f.step);
     const auto& first = p_.first();
     const bool came = std::any_of(errors_.begin(), errors_.end(), [&](const std::string& e) { return is(e, first) || of_log(e); });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "apps/troupe_registry.hpp"
@@ -13,7 +14,6 @@ namespace troupe {
 namespace {
 
 constexpr double enough_to_limit = 0.5;  // a resource that is busy for less of the time does not limit the run
-constexpr std::size_t crashes_told = 8;
 
 std::string rate_text(double per_second, const char* unit) {
   static const char* const prefixes[] = {"", "k", "M", "G", "T"};
@@ -67,24 +67,6 @@ void sim_report::delivered(const envelope& e) {
   if (std::holds_alternative<push>(e.body) && index_of(e.h.dst) < pushes_.size()) ++pushes_[index_of(e.h.dst)];
 }
 
-void sim_report::life(sim::world::life_change what, std::uint32_t node, role_id role, time_point now) {
-  const auto who = role == no_role ? s_.job->plan.nodes[node].name : s_.job->plan[role].name;
-  if (what == sim::world::life_change::crashed) {
-    last_of_[who] = crashes_.size();
-    crashes_.push_back({who, now, step_, {}, {}, {}});
-    return;
-  }
-  const auto last = last_of_.find(who);
-  if (last == last_of_.end()) return;
-  auto& c = crashes_[last->second];
-  (what == sim::world::life_change::restarted ? c.back : c.reported) = now;
-}
-
-void sim_report::step(std::uint64_t done, time_point now) {
-  step_ = done;
-  for (; before_step_ < crashes_.size(); ++before_step_) crashes_[before_step_].goes_on = now;
-}
-
 std::string sim_report::models_text() const {
   const auto& n = s_.world.network;
   std::string s = n.fabric == sim::fabric_kind::star   ? "star"
@@ -114,42 +96,54 @@ std::string sim_report::models_text() const {
   return labelled(terminal, "network", s) + labelled(terminal, "compute", speed);
 }
 
-std::string sim_report::crash_text(const crash& c) const {
-  const auto at = [](time_point t) { return fixed(seconds_of(t), 6) + " s"; };
-  auto s = c.who + " crashed at " + at(c.at) + " in step " + with_commas(c.step + 1);
-  if (c.reported != time_point{}) s += ", was reported as down at " + at(c.reported);
-  if (c.back != time_point{}) s += ", restarted at " + at(c.back);
-  if (c.goes_on == time_point{}) return s + "; no step was completed after that";
-  return s + "; the next step was complete " + fixed(seconds_of(c.goes_on - c.at), 6) + " s after the crash";
-}
-
-std::string sim_report::faults_text(const sim::world& w) const {
-  const auto c = w.counts();
-  const auto hit = counts_text({{c.delayed, "messages delayed"},
-                                {c.reordered, "reordered"},
-                                {c.duplicated_on_wire, "sent twice on the wire"},
-                                {c.duplicated_above, "delivered twice to their role"},
-                                {c.dropped, "lost on the wire"},
-                                {c.cut_off, "lost in a partition"},
-                                {c.slowed, "tasks slowed down"},
-                                {c.straggled, "tasks of stragglers"},
-                                {c.slow_stores, "checkpoints written slowly"},
-                                {c.left_out, "checkpoints skipped"},
-                                {c.lost_in_crash, "messages and tasks lost in crashes"},
-                                {c.lost_updates, "updates of shared parameters overwritten"}});
+std::string text_of(const sim::fault_counts& c) {
+  auto hit = counts_text({{c.delayed, "messages delayed"},
+                          {c.reordered, "reordered"},
+                          {c.duplicated_on_wire, "sent twice on the wire"},
+                          {c.duplicated_above, "delivered twice to their role"},
+                          {c.dropped, "lost on the wire"},
+                          {c.cut_off, "lost in a partition"},
+                          {c.slowed, "tasks slowed down"},
+                          {c.straggled, "tasks of stragglers"},
+                          {c.slow_stores, "checkpoints written slowly"},
+                          {c.left_out, "checkpoints skipped"},
+                          {c.lost_in_crash, "messages and tasks lost in crashes"},
+                          {c.lost_updates, "updates of shared parameters overwritten"}});
   const auto answers = counts_text({{c.resent, "sent again"},
                                     {c.wire_duplicates, "copies dropped"},
                                     {c.held, "held behind a gap"},
-                                    {c.stale, "of former incarnations dropped"}});
+                                    {c.stale, "of former plans dropped"}});
+  if (answers.empty()) return hit;
+  return hit + (hit.empty() ? "" : "; ") + "channels: " + answers;
+}
+
+nlohmann::ordered_json json_of(const sim::fault_counts& c) {
+  return {{"delayed", c.delayed},
+          {"reordered", c.reordered},
+          {"duplicated_on_wire", c.duplicated_on_wire},
+          {"duplicated_above", c.duplicated_above},
+          {"dropped", c.dropped},
+          {"cut_off", c.cut_off},
+          {"slowed", c.slowed},
+          {"straggled", c.straggled},
+          {"crashed", c.crashed},
+          {"restarted", c.restarted},
+          {"stored", c.stored},
+          {"left_out", c.left_out},
+          {"slow_stores", c.slow_stores},
+          {"lost_in_crash", c.lost_in_crash},
+          {"lost_updates", c.lost_updates},
+          {"stale", c.stale},
+          {"resent", c.resent},
+          {"wire_duplicates", c.wire_duplicates},
+          {"held", c.held}};
+}
+
+std::string sim_report::faults_text(const sim::world& w) const {
   const auto terminal = screen::of_stdout();
-  std::string s;
-  const auto add = [&](const std::string& text) { s += labelled(terminal, s.empty() ? "faults" : "", text); };
-  if (!hit.empty() || !answers.empty())
-    add(hit + (answers.empty() ? "" : (hit.empty() ? "" : "; ") + std::string("channels: ") + answers));
-  for (std::size_t i = 0; i < std::min(crashes_.size(), crashes_told); ++i) add(crash_text(crashes_[i]));
-  if (crashes_.size() > crashes_told) add("and " + std::to_string(crashes_.size() - crashes_told) + " more crashes");
-  if (s.empty()) add(s_.world.faults.list.empty() ? "none (--faults FILE)" : "none happened");
-  return s;
+  const auto counts = text_of(w.counts());
+  if (!counts.empty()) return labelled(terminal, "faults", counts);
+  return labelled(terminal, "faults", s_.world.faults.list.empty() ? "none (--faults FILE)" : "none happened");
 }
 
 // What uses a busy link of this node.

@@ -1,10 +1,9 @@
-// The end of `troupe sim`: the network and compute model that held, the faults that happened with
-// their consequences, and the bottleneck, i.e. the resource that was busy for the largest part of
-// the virtual time.
+// The end of `troupe sim`: the network and compute model that held, the faults that happened, and
+// the bottleneck, i.e. the resource that was busy for the largest part of the virtual time.
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,10 @@
 #include "runtime/sim/world.hpp"
 
 namespace troupe {
+
+// The faults that happened: those that are not 0 as a list for people; all of them.
+std::string text_of(const sim::fault_counts& c);
+nlohmann::ordered_json json_of(const sim::fault_counts& c);
 
 // The resource that limits the run.
 struct sim_bottleneck {
@@ -31,8 +34,6 @@ class sim_report {
 
   void span(role_id r, const char* kind, time_point begin, time_point end);
   void delivered(const envelope& e);
-  void life(sim::world::life_change what, std::uint32_t node, role_id role, time_point now);
-  void step(std::uint64_t done, time_point now);
 
   std::string models_text() const;  // lines "network" and "compute"
   std::string faults_text(const sim::world& w) const;
@@ -40,13 +41,6 @@ class sim_report {
   sim_bottleneck bottleneck(const sim::world& w, double steps) const;
 
  private:
-  struct crash {
-    std::string who;
-    time_point at{};
-    std::uint64_t step = 0;                    // complete at that time
-    time_point back{}, reported{}, goes_on{};  // restart, report to the coordinator, next complete step; 0: did not happen
-  };
-  std::string crash_text(const crash& c) const;
   std::string exchange_advice(std::uint32_t node) const;
   std::string why_busy(std::uint32_t node, bool in, std::uint64_t messages, double steps) const;
   void consider_links(sim_bottleneck& b, const sim::world& w, double steps, double all) const;
@@ -56,10 +50,6 @@ class sim_report {
   const sim_setup& s_;
   std::vector<double> role_busy_, node_busy_;  // seconds of tasks
   std::vector<std::uint64_t> pushes_;          // messages of kind push that a role received
-  std::vector<crash> crashes_;
-  std::map<std::string, std::size_t> last_of_;  // by `who`: its last entry in crashes_
-  std::size_t before_step_ = 0;                 // the first entry of crashes_ after which no step was complete yet
-  std::uint64_t step_ = 0;
 };
 
 }  // namespace troupe

@@ -43,9 +43,7 @@ std::string cell_text(const run_query::cell& c, bool exact) {
   if (const auto* b = std::get_if<run_query::blob>(&c)) return hexadecimal(b->bytes);
   const auto* d = std::get_if<double>(&c);
   if (d == nullptr || exact) return d == nullptr ? "" : number_text(*d);
-  char text[40];
-  std::snprintf(text, sizeof text, "%.7g", *d);
-  return text;
+  return general_text(*d, 7);
 }
 
 nlohmann::ordered_json cell_object(const run_query::cell& c) {

@@ -1,5 +1,5 @@
-// `troupe time JOB`: measures the overhead of the actors. The job runs on the actors and in a plain
-// loop (runtime/plain/plain_loop), in alternating blocks of steps within one process, so that
+// `troupe time JOB|RUN`: measures the overhead of the actors. The job runs on the actors and in a
+// plain loop (runtime/plain/plain_loop), in alternating blocks of steps within one process, so that
 // changes of the machine's speed affect both equally.
 #include <time.h>
 
@@ -193,7 +193,9 @@ int run_time(const time_arguments& a, const output& out) {
   if (const auto bad = plain_loop::why_not(*j); !bad.empty()) return out.wrong(bad);
   const auto dev = make_devices(j->nodes.front().devices).front();
   if (!a.weights.empty()) {
-    auto from = begin_from_weights(*j, a.weights);
+    const auto weights = weights_file(a, a.weights, out);
+    if (!weights) return wrong_file(out, weights.error());
+    auto from = begin_from_weights(*j, *weights);
     if (!from) return wrong_file(out, from.error());
   }
   // More sub-solvers than threads would interleave packets and evict each other's data from the
@@ -211,7 +213,7 @@ int run_time(const time_arguments& a, const output& out) {
 
 void add_options(CLI::App& c, time_arguments& a) {
   job_options(c, a);
-  file_option(c, "--weights", a.weights, "Use these weights instead of the initial ones");
+  file_option(c, "--weights", a.weights, "Use these weights (a file or a run) instead of the initial ones");
   c.add_option("--steps", a.steps, "Steps to measure in each way (default: 50)")->option_text("N")->check(CLI::Range(2u, 1000000u));
   threads_option(c, a.threads, "1, like the plain loop");
 }

@@ -11,8 +11,11 @@
 #include "apps/troupe_run_reporter.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/coordinator/handover.hpp"
+#include "runtime/data/source.hpp"
 #include "runtime/node/config/job_file.hpp"
 #include "runtime/node/config/resolved_job.hpp"
+#include "runtime/node/http/access.hpp"
+#include "runtime/node/http/server.hpp"
 #include "runtime/record/checkpoint_home.hpp"
 
 namespace troupe {
@@ -20,6 +23,12 @@ namespace {
 
 std::string checkpoint_path(const train_arguments& a, const prepared_job& j) {
   return a.checkpoint.empty() ? j.spec.name + ".checkpoint.safetensors" : a.checkpoint;
+}
+
+// True if checkpoints go to the run folder or to the job's folder of checkpoints. Then the current
+// folder may be read-only.
+bool has_folder_for_checkpoints(const train_arguments& a, const prepared_job& j) {
+  return a.checkpoint.empty() && (!j.spec.checkpoint.dir.empty() || !runs_folder(a.run_dir, a.no_run).empty());
 }
 
 // With resume = "auto": the newest checkpoint of a job of this name, also of its runs. Empty if
@@ -44,7 +53,7 @@ std::string newest_of(const train_arguments& a, const prepared_job& j, const out
 std::optional<int> make_checkpoint_folder(const train_arguments& a, const prepared_job& j, std::string& folder, const output& out) {
   const auto& c = j.spec.checkpoint;
   if (c.dir.empty() || !a.checkpoint.empty()) return std::nullopt;
-  auto made = new_run_folder(checkpoint_home(c.dir, j.spec.name));
+  auto made = folder_for_checkpoints(c.dir, j.spec.name);
   if (!made)
     return out.wrong(diagnostics{{position_of(c.key_at, "dir", c.at), "[checkpoint]: 'dir': " + made.error().to_string()}});
   folder = *std::move(made);
@@ -65,6 +74,7 @@ std::optional<int> make_run_folder(const train_arguments& a, training& t, const 
     info.begun_from = fs::absolute(file).string();
     info.begun_from_checkpoint = !a.resume.empty();
   }
+  if (t.job->before) t.job->before->best.reset();  // of the run that wrote the checkpoint: its folder has the weights
   auto made = run_recorder::create(runs, t.job, std::move(info), resolved_job_text(*t.job), noticed_on(out));
   if (!made)
     return out.wrong(made.error().file, made.error().message + "; --run-dir DIR names another folder of runs, --no-run makes none");
@@ -87,8 +97,11 @@ std::optional<job_origin> origin_of(const train_arguments& a, const prepared_job
 }
 
 // The commands that the summary suggests.
-std::vector<std::string> next_commands(const train_arguments& a, const run_recorder* record) {
-  if (record) return {"troupe plot " + record->word(), "troupe predict " + record->words() + " INPUT"};
+std::vector<std::string> next_commands(const train_arguments& a, const prepared_job& j, const run_recorder* record) {
+  const bool text = !j.data->symbols().empty();
+  if (record)
+    return {"troupe plot " + record->word(),
+            text ? "troupe sample " + record->words() : "troupe predict " + record->words() + " INPUT"};
   if (a.out.empty()) return {};
   return {"troupe test " + a.file + " --weights " + a.out};
 }
@@ -108,15 +121,20 @@ int run_train(const train_arguments& given, const output& out) {
   }
   if (!a.match.empty()) a.overrides.push_back("checkpoint.match=" + a.match);
   if (a.record) a.overrides.emplace_back("job.record=true");
-  auto resume = checkpoint_at(a.resume, out);
+  auto resume = checkpoint_file(a, a.resume, out);
   if (!resume) return wrong_file(out, resume.error());
   a.resume = *std::move(resume);
+  if (!a.weights.empty()) {
+    auto weights = weights_file(a, a.weights, out);
+    if (!weights) return wrong_file(out, weights.error());
+    a.weights = *std::move(weights);
+  }
   if (!a.cluster.empty()) return run_train_cluster(a, out);
   if (!a.machine.empty()) return out.wrong("--machine", "compares the reducers of a cluster: give --cluster FILE, too");
   auto loaded = load_job_to_train(a);
   if (!loaded) return out.wrong(loaded.error());
   auto j = *loaded;
-  for (const auto& file : {a.out, a.trace, checkpoint_path(a, *j)})
+  for (const auto& file : {a.out, a.trace, has_folder_for_checkpoints(a, *j) ? std::string() : checkpoint_path(a, *j)})
     if (const auto fine = file.empty() ? expected<void>() : check_writable_file(file); !fine)
       return out.wrong(file, fine.error().text);
   const auto devices = make_devices(j->nodes.front().devices);
@@ -131,6 +149,7 @@ int run_train(const train_arguments& given, const output& out) {
     if (!found.empty()) j->before->notes.push_back("continues from " + found + ", step " + std::to_string(j->first_step));
   }
   training t{std::move(j), devices, {}, {}};
+  if (auto wrong = check_addresses(a, out)) return *wrong;
   if (auto wrong = make_checkpoint_folder(a, *t.job, t.checkpoint_folder, out)) return *wrong;
   if (auto wrong = make_run_folder(a, t, out)) return *wrong;
   if (t.job->spec.record && !t.record)
@@ -141,21 +160,21 @@ int run_train(const train_arguments& given, const output& out) {
 void add_options(CLI::App& c, train_arguments& a) {
   job_options(c, a);
   file_option(c, "--out", a.out, "Write the final weights to this file (safetensors)");
-  file_option(c, "--weights", a.weights, "Start from these weights (safetensors) at step 0");
+  file_option(c, "--weights", a.weights, "Start from these weights (safetensors, or of this run) at step 0");
   c.add_option("--match", a.match, "With --weights: require all parameters, or load those that match by name and shape")
       ->option_text("all|names")
       ->check(CLI::IsMember({"all", "names"}));
-  file_option(
-      c, "--resume", a.resume,
-      "Resume from a checkpoint, or from the newest in a folder: weights, state of the update rule,\nstep; \"auto\": the job's "
-      "newest, if there is one");
+  file_option(c, "--resume", a.resume,
+              "Resume from a checkpoint, or from the newest in a folder or of a run: weights, state of the update rule,\nstep; "
+              "\"auto\": the job's "
+              "newest, if there is one");
   file_option(c, "--checkpoint", a.checkpoint, "Write checkpoints to this file (default: to the run folder)");
   file_option(c, "--post-mortem", a.mortem,
               "Folder for the post-mortem of a failed run (default: post-mortem/ in the run folder);\n\"none\": do not write one");
   file_option(c, "--cluster", a.cluster, "Submit the job to this cluster and follow it; Ctrl-C detaches");
   file_option(c, "--machine", a.machine,
               "With --cluster: choose reducer \"auto\" by measured rates, a file of `troupe doctor --out`");
-  run_options(c, a.run_dir, a.no_run);
+  new_run_options(c, a.no_run);
   c.add_flag("--record", a.record, "Record the messages of all roles, for `troupe replay`");
   c.add_option("--metrics", a.metrics, "Serve Prometheus metrics at http://127.0.0.1:PORT/metrics; 0: a free port")
       ->option_text("[HOST:]PORT");
@@ -166,10 +185,26 @@ void add_options(CLI::App& c, train_arguments& a) {
       ->expected(0, 1)
       ->default_str("0")
       ->option_text("[[HOST:]PORT]");
-  threads_option(c, a.threads, "one per core");
+  threads_option(c, a.threads, "one per core that the process may use");
 }
 
 }  // namespace
+
+std::optional<int> check_addresses(const train_arguments& a, const output& out) {
+  struct served {
+    const char* option;
+    const std::string& where;
+    const char* what;
+  };
+  for (const auto& [option, where, what] :
+       {served{"--metrics", a.metrics, "metrics of a run are served"}, served{"--page", a.page, "the page of a run is served"}}) {
+    if (where.empty()) continue;
+    const auto at = http::loopback_address(where, what);
+    if (!at) return out.wrong(option, at.error().message);
+    if (const auto fine = http::check_free(*at); !fine) return out.wrong(option, fine.error().message);
+  }
+  return std::nullopt;
+}
 
 int train_here(training t, const train_arguments& a, const output& out) {
   auto& j = t.job;
@@ -180,7 +215,7 @@ int train_here(training t, const train_arguments& a, const output& out) {
   announced.checkpoint_file = checkpoint_path(a, *j);
   announced.checkpoint_folder = std::move(t.checkpoint_folder);
   announced.weights_file = a.out;
-  announced.next = next_commands(a, t.record.get());
+  announced.next = next_commands(a, *j, t.record.get());
   announced.record = std::move(t.record);
   announced.head(head);
   const auto not_served = [&](const char* option, const coded_error& why) {
@@ -205,7 +240,8 @@ cli_command train_command() {
       "  troupe train configs/jobs/lenet_fashion.toml --out lenet.safetensors\n"
       "  troupe train job.toml --set train.dynamics.lr=0.02 --set pipeline.sub_solvers=2 --threads 2\n"
       "  troupe train job.toml --resume job.checkpoint.safetensors\n"
-      "Ctrl-C (or SIGTERM) stops at the next step and saves a checkpoint; a second one ends the program at once.\n"
+      "Ctrl-C (or SIGTERM, SIGHUP) stops at the next step and saves a checkpoint; a second one, more than 2 s later, ends the\n"
+      "program at once. The exit code is then 130 (143, 129).\n"
       "weights_sha256, printed at the end, hashes the values of all weights in layer order, so equal weights have equal hashes.\n"
       "It differs from `sha256sum FILE`, which hashes the file's bytes, and from `sha256` in the file's metadata, which hashes\n"
       "its header.",

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "actors/control/client/client.hpp"
@@ -22,7 +23,6 @@ struct train_arguments : job_arguments {
   std::string mortem;      // folder for post-mortems; empty: post-mortem/ next to the checkpoint; "none": do not write one
   std::string cluster;     // cluster file; empty: train in this process
   std::string machine;     // file with measured rates for reducer "auto"; empty: the assumed ones
-  std::string run_dir;     // folder of runs; empty: $TROUPE_RUNS, or "runs"
   bool no_run = false;     // make no run folder
   bool record = false;     // record the messages, for `troupe replay`
   std::string metrics;     // PORT or HOST:PORT of /metrics; empty: none
@@ -38,10 +38,14 @@ struct training {
   std::unique_ptr<run_recorder> record;  // writes the run folder; null: none
   std::string checkpoint_folder;         // empty: checkpoints go to one file
 };
+// Checks --metrics and --page before a run folder is made. Returns the exit code of an address that
+// cannot be served.
+std::optional<int> check_addresses(const train_arguments& a, const output& out);
 int train_here(training t, const train_arguments& a, const output& out);
 int run_train_cluster(const train_arguments& a, const output& out);
-// Submits or attaches, and prints the job's events until it is over or a signal detaches.
-// `cluster`: name of the cluster file, for messages.
-int follow_on_cluster(const cluster_submission& s, const std::string& cluster, const output& out);
+// Submits or attaches, and prints the job's events until it is over or a signal detaches; with
+// `only_prints` also until the reader of stdout goes away. `cluster`: name of the cluster file, for
+// messages.
+int follow_on_cluster(const cluster_submission& s, const std::string& cluster, bool only_prints, const output& out);
 
 }  // namespace troupe

@@ -5,11 +5,11 @@
 
 #include "actors/control/client/client.hpp"
 #include "actors/control/client/cluster_recording.hpp"
+#include "actors/supervision/stop_signals.hpp"
 #include "apps/commands/train.hpp"
 #include "apps/troupe_head.hpp"
 #include "apps/troupe_machine.hpp"
 #include "apps/troupe_progress.hpp"
-#include "apps/troupe_signals.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/config/job_file.hpp"
 #include "runtime/node/config/prepare_text.hpp"
@@ -53,6 +53,10 @@ expected<cluster_submission, diagnostics> submission_of(const train_arguments& a
   if (!cluster) return unexpected(std::move(cluster).error());
   auto text = read_config_text(a.file);
   if (!text) return unexpected(std::move(text).error());
+  if (!a.load_plugins)  // of a run: refuses one that names plugins
+    if (const auto none = with_plugins({*text, a.file, a.overrides, {}, false}, std::make_shared<const tables>(node_tables()));
+        !none)
+      return unexpected(none.error());
   cluster_submission s;
   s.where = coordinator_of(*cluster);
   s.file = a.file;
@@ -103,7 +107,7 @@ int traced(const cluster_submission& s, const train_arguments& a, const output& 
   if (!cluster) return out.wrong(cluster.error());
   const auto trace = cluster_recording::start(a.trace, *cluster, traced_job_of(s, cluster->nodes));
   if (!trace) return out.failed(a.trace, trace.error().text);
-  const int code = follow_on_cluster(s, a.cluster, out);
+  const int code = follow_on_cluster(s, a.cluster, false, out);
   const auto written = (*trace)->stop();
   if (!written) return out.failed(a.trace, written.error().text);
   if (!out.json()) out.remark("trace " + trace_summary_text(*written));
@@ -115,7 +119,8 @@ int traced(const cluster_submission& s, const train_arguments& a, const output& 
 int run_train_cluster(const train_arguments& a, const output& out) {
   if (!a.checkpoint.empty())
     return out.wrong("--checkpoint", "not supported with --cluster: the coordinator's node keeps checkpoints in its state folder");
-  if (!a.run_dir.empty() || a.no_run)
+  const bool names_run = !a.run.empty() || !a.weights.empty() || !a.resume.empty();  // --run-dir says where it is
+  if ((!a.run_dir.empty() && !names_run) || a.no_run)
     return out.wrong(a.no_run ? "--no-run" : "--run-dir",
                      "not supported with --cluster: the coordinator's node keeps the run folder in its state folder");
   if (!a.metrics.empty())
@@ -128,13 +133,13 @@ int run_train_cluster(const train_arguments& a, const output& out) {
       return out.wrong(file, fine.error().text);
   const auto made = submission_of(a, out);
   if (!made) return out.wrong(made.error());
-  if (a.trace.empty()) return follow_on_cluster(*made, a.cluster, out);
+  if (a.trace.empty()) return follow_on_cluster(*made, a.cluster, a.out.empty(), out);
   return traced(*made, a, out);
 }
 
-int follow_on_cluster(const cluster_submission& s, const std::string& cluster, const output& out) {
+int follow_on_cluster(const cluster_submission& s, const std::string& cluster, bool only_prints, const output& out) {
   std::atomic<bool> detach{false};
-  const signal_watch watch([&](int) { detach = true; });
+  const stop_signals watch([&](int) { detach = true; });
   std::optional<job_event> done;
   bool told_error = false;
   cluster_outcome end;
@@ -151,7 +156,11 @@ int follow_on_cluster(const cluster_submission& s, const std::string& cluster, c
           // The event "done" is printed last, after the weights have been fetched.
           if (e.event.is<done_event>()) return void(done = e);
           const auto* bad = e.event.as<error_event>();
-          if (!bad) return announced.event(e.event);
+          if (!bad) {
+            announced.event(e.event);
+            if (only_prints && stdout_unread()) detach = true;
+            return;
+          }
           told_error = true;
           const auto [where, text] = place_and_text(bad->message);
           announced.event({e.event.step, error_event{text, where}});
@@ -162,13 +171,15 @@ int follow_on_cluster(const cluster_submission& s, const std::string& cluster, c
       announced.event(done->event);
     }
   }
-  if (end.how == cluster_outcome::end::detached && !out.json()) out.remark(detached_text(end, s.out, cluster));
+  if (end.how == cluster_outcome::end::detached && !out.json() && !stdout_unread()) out.remark(detached_text(end, s.out, cluster));
   const bool reached = end.number != 0 || end.how != cluster_outcome::end::failed;
   if (!told_error)
     for (const auto& m : end.messages) {
       const auto [where, text] = place_and_text(m);
       out.failed(where, reached ? text : text + "; try: troupe doctor --cluster " + cluster);
     }
+  // A script must not go on to use a file that was not written.
+  if (end.how == cluster_outcome::end::detached && !s.out.empty()) return watch.exit_code(exit_done);
   return end.exit_code();
 }
 

@@ -11,10 +11,18 @@ namespace troupe {
 namespace {
 
 struct unroll_arguments {
-  std::string file, out;
+  std::string file, out, run_dir;
 };
 
-int run_unroll(const unroll_arguments& a, const output& out) {
+int run_unroll(const unroll_arguments& given, const output& out) {
+  auto a = given;
+  const auto run = run_named(a.file, a.run_dir);
+  if (!run) return wrong_file(out, run.error());
+  if (!run->empty()) {
+    auto weights = weights_of_run(*run, out);
+    if (!weights) return wrong_file(out, weights.error());
+    a.file = *std::move(weights);
+  }
   auto read = read_safetensors(a.file);
   if (!read) return wrong_file(out, read.error());
   auto made = unroll(read->named);
@@ -30,8 +38,9 @@ int run_unroll(const unroll_arguments& a, const output& out) {
 }
 
 void add_options(CLI::App& c, unroll_arguments& a) {
-  c.add_option("FILE", a.file, "Weights of the stack (safetensors or checkpoint)")->required()->option_text("");
+  c.add_option("FILE", a.file, "Weights of the stack: safetensors, a checkpoint, or a run")->required()->option_text("");
   file_option(c, "--out", a.out, "Weights file to write (safetensors)")->required();
+  runs_folder_option(c, a.run_dir);
   json_option(c);
 }
 

@@ -44,23 +44,11 @@ class averaging_worker final : public local_worker {
     take_blocks(layer, done, std::move(mean), out);
   }
 
-  // A restarted worker continues after the last weights that it sent. Their mean may not have been
-  // available yet, so it fetches first.
-  void on_joined(std::uint64_t step, effects& out) override {
-    again_ = true;
-    local_worker::on_joined(step, out);
-  }
-  void on_begun(std::uint32_t layer, std::uint64_t step, effects& out) override {
-    if (!again_) return go_on(layer, step, out);
-    fetch_layer(layer, step, out);
-  }
-
   // Between two averagings the copies differ: the shards take their mean as the state at the
   // boundary.
   void on_flush(std::uint64_t, effects& out) override { contribute(1.0, out); }
 
   std::uint64_t every_;
-  bool again_ = false;
 };
 
 class averaging_shard final : public centre_shard {

@@ -92,33 +92,18 @@ class checker {
   checker(std::shared_ptr<const prepared_job> j, std::uint64_t every) : job_(std::move(j)), every_(every) {}
 
   std::uint64_t equal = 0, different = 0, means = 0;
-  std::size_t joins() const { return joined_.size(); }
 
   void see(const envelope& e) {
     if (const auto* p = std::get_if<push>(&e.body)) sent_[{p->block, e.h.step}].emplace(e.h.src, p->sum);
     if (const auto* w = std::get_if<weights>(&e.body)) check_mean(e.h, *w);
     if (const auto* l = std::get_if<layer_weights>(&e.body)) check_replicas(e.h, *l);
-    if (const auto* s = std::get_if<state>(&e.body);
-        s && s->answers > 0) {  // from a shard to a restarted worker: the step to continue from
-      auto& [least, most] = joined_.try_emplace(e.h.dst, s->wanted, s->wanted).first->second;
-      least = std::min<std::uint64_t>(least, s->wanted);
-      most = std::max<std::uint64_t>(most, s->wanted);
-    }
   }
 
  private:
-  // Returns true if a restarted worker starts with blocks of different steps, because it crashed
-  // between two blocks of an averaging. It repeats steps, and equals the others from its next
-  // averaging on.
-  bool begins_mixed(role_id worker, std::uint64_t step) const {
-    const auto at = joined_.find(worker);
-    return at != joined_.end() && at->second.first == step && at->second.second != step;
-  }
-
   // The reply of step s must be the mean of the weights that all workers sent at step s, each
   // counted once.
   void check_mean(const header& h, const weights& w) {
-    if (h.step == 0 || begins_mixed(h.dst, h.step)) return;
+    if (h.step == 0) return;
     const auto& from = sent_[{w.block, h.step}];
     ASSERT_EQ(from.size(), job_->plan.workers.size())
         << "replied before all pushes had arrived: step " << h.step << " block " << w.block;
@@ -132,7 +117,7 @@ class checker {
 
   // At a multiple of `every` all workers must have the same bits; in between they differ.
   void check_replicas(const header& h, const layer_weights& l) {
-    if (h.version == 0 || l.values.empty() || begins_mixed(h.src, h.version)) return;
+    if (h.version == 0 || l.values.empty()) return;
     const auto mine = bytes_of(l.values);
     const auto [at, first] = handed_.try_emplace({l.layer, h.version}, mine);
     if (first) return;
@@ -149,8 +134,6 @@ class checker {
   std::uint64_t every_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::map<role_id, tensor>> sent_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::string> handed_;
-  // By restarted worker: smallest and largest next step of its blocks.
-  std::map<role_id, std::pair<std::uint64_t, std::uint64_t>> joined_;
 };
 
 struct result {
@@ -177,7 +160,7 @@ class local_sgd : public ::testing::Test {
     return *made;
   }
 
-  // An action after a step is complete: a command of an operator, or a crash and restart of a node.
+  // An action after a step is complete: a command of an operator.
   struct happening {
     std::uint64_t step = 0;
     std::function<void(sim::world&)> what;
@@ -200,7 +183,6 @@ class local_sgd : public ::testing::Test {
     config.dev = dev_.get();
     sim::world w(config);
     for (const auto& r : j->plan.roles) w.add(r.id, r.node, make_role(j, r.id));
-    w.remake = [j](role_id r, std::uint32_t incarnation) { return make_role(j, r, incarnation); };
     if (twice)
       w.copies = [this](const envelope& e, sim::random& r) {
         const bool of_the_mode = std::holds_alternative<push>(e.body) || std::holds_alternative<fetch>(e.body) ||
@@ -300,32 +282,6 @@ TEST_F(local_sgd, a_job_switches_to_the_mode_and_back) {
       if (e.starts_with("mode") || e.starts_with("refused") || e.starts_with("error")) modes.push_back(e);
     ASSERT_EQ(modes, (std::vector<std::string>{"mode local_sgd every=4", "mode bsp"})) << "seed " << seed;
   }
-}
-
-// A node crashes between two events and loses its state. After its restart it asks the shards for
-// the step to continue from.
-TEST_F(local_sgd, a_restarted_worker_agrees_again_after_its_next_averaging) {
-  std::uint64_t equal = 0, joins = 0;
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-    shape_of_run s;
-    s.workers = 2 + static_cast<std::uint32_t>(seed % 3);
-    s.shards = 1 + static_cast<std::uint32_t>(seed % 2);
-    s.steps = 24;
-    const auto node = 1 + static_cast<std::uint32_t>(seed % (s.workers - 1));
-    checker c(prepare(s), static_cast<std::uint64_t>(s.every));
-    const auto dies = [&](sim::world& w) {
-      w.run(seed * 7 % 101);  // number of events before the crash
-      w.crash(node);
-      w.at(w.now() + std::chrono::milliseconds(1), [&w, node] { w.restart(node); });
-    };
-    const auto r = run(s, seed, true, &c, {{1 + seed % 11, dies}});
-    ASSERT_FALSE(HasFatalFailure() || HasNonfatalFailure()) << "seed " << seed;
-    ASSERT_EQ(r.events.back(), "done finished") << "seed " << seed;
-    equal += c.equal;
-    joins += c.joins();
-  }
-  EXPECT_GT(equal, 1000u);
-  EXPECT_EQ(joins, 200u);
 }
 
 }  // namespace

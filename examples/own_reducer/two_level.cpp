@@ -9,7 +9,7 @@
 // packets, and the stock role adds it in the brackets of the fixed tree (docs/protocols.md,
 // "Reducers").
 //
-// The entry only defines roles and routes; the stock role does summing, restarts and bounds. A
+// The entry only defines roles and routes; the stock role does summing and bounds. A
 // reducer that sums differently also sets `make`.
 #include <vector>
 

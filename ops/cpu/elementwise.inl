@@ -148,7 +148,11 @@ void map(int f, T parameter, i64 n, const T* x, T* y) {
     case 8: return each(n, x, y, [parameter](T v) { return v > T(0) ? v : parameter * (exp_of(v) - T(1)); });
     case 9: return each(n, x, y, [](T v) { return v * normal_cdf(v); });
     case 10: return each(n, x, y, [](T v) { return T(0.5) * v * (T(1) + tanh_of(gelu_inner(v))); });
-    default: return each(n, x, y, [parameter](T v) { return T(1) / square_root(v + parameter); });
+    case 11: return each(n, x, y, [parameter](T v) { return T(1) / square_root(v + parameter); });
+    case 12: return each(n, x, y, [parameter](T v) { return clamped(v, parameter); });
+    case 13: return each(n, x, y, [](T v) { return v * sigmoid_of(v); });
+    case 14: return each(n, x, y, [parameter](T v) { return clamped(parameter * v + T(0.5), T(1)); });
+    default: return each(n, x, y, [](T v) { return v * clamped(v * T(1.0 / 6) + T(0.5), T(1)); });
   }
 }
 
@@ -168,7 +172,15 @@ void map_backward(int f, T parameter, i64 n, const T* x, const T* y, const T* dy
     case 8: return each(n, y, dy, dx, [parameter](T v, T d) { return v > T(0) ? d : d * (v + parameter); });
     case 9: return each(n, x, dy, dx, [](T v, T d) { return d * (normal_cdf(v) + v * normal_density(v)); });
     case 10: return each(n, x, dy, dx, [](T v, T d) { return d * gelu_tanh_slope(v); });
-    default: return each(n, y, dy, dx, [](T v, T d) { return d * (T(-0.5) * v * v * v); });
+    case 11: return each(n, y, dy, dx, [](T v, T d) { return d * (T(-0.5) * v * v * v); });
+    case 12: return each(n, x, dy, dx, [parameter](T v, T d) { return v > T(0) && v < parameter ? d : T(0); });
+    case 13: return each(n, x, dy, dx, [](T v, T d) { return d * silu_slope(v); });
+    case 14:
+      return each(n, x, dy, dx, [parameter](T v, T d) {
+        const T t = parameter * v + T(0.5);
+        return t > T(0) && t < T(1) ? d * parameter : T(0);
+      });
+    default: return each(n, x, dy, dx, [](T v, T d) { return d * hard_swish_slope(v); });
   }
 }
 

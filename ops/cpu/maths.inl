@@ -187,6 +187,24 @@ inline T normal_density(T x) {
   return T(0.39894228040143267794) * exp_of(T(-0.5) * x * x);
 }
 
+// Between 0 and `most`; NaN stays.
+template <class T>
+inline T clamped(T x, T most) {
+  const T low = x < T(0) ? T(0) : x;
+  return low > most ? most : low;
+}
+template <class T>
+inline T silu_slope(T x) {
+  const T s = sigmoid_of(x);
+  return s * (T(1) + x * (T(1) - s));
+}
+template <class T>
+inline T hard_swish_slope(T x) {
+  const T t = x * T(1.0 / 6) + T(0.5);
+  const T inside = x * T(1.0 / 3) + T(0.5);
+  return t > T(0) ? (t < T(1) ? inside : T(1)) : T(0);
+}
+
 // gelu by tanh: x/2 (1 + tanh(inner)), inner = sqrt(2/pi) (x + 0.044715 x^3).
 template <class T>
 inline T gelu_inner(T x) {

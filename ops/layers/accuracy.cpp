@@ -2,7 +2,7 @@
 // is padding; a label beyond the scores counts as wrong.
 //   shapes  scores [N, C], labels [N] i32, or scores [N, T, C], labels [N, T] -> scalar
 // A metric: no gradient.
-#include "ops/layer_support.hpp"
+#include "ops/layers/loss.hpp"
 
 namespace troupe {
 
@@ -27,6 +27,7 @@ struct accuracy final : layer {
   struct backward_needs backward_needs(const shapes&) const override {
     return {.inputs = false};
   }
+  tensor mean_weight(context& c, const tensors& in) const override { return counted_labels(c.dev, in[1], wide_of(in[0].type())); }
   void forward(context& c, plan&, const tensors& in, const tensors&, tensors& out, saved&) const override {
     const auto labels = in[1].count();
     c.dev.top_k(top_k, in[0].reshaped(shape{labels, in[0].count() / labels}), in[1], backed(c.dev, out[0]));

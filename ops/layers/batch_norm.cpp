@@ -36,6 +36,17 @@ struct batch_norm final : layer, joint_maths {
     want(in.size() == 1 && in[0].rank() >= 2, "one input [N, C, ...]", in);
     return in;
   }
+  // The variance of one value is 0: every output would be the bias, and the running variance
+  // approaches 0.
+  std::string untrainable(const shapes& in, std::int64_t packets) const override {
+    const auto values = in[0].count() / in[0][1];
+    if (values * (whole_batch ? packets : 1) > 1) return {};
+    if (whole_batch) return "the batch has one value for each channel, of which the variance is 0: use a larger batch";
+    return "a packet " + in[0].to_string() +
+           " has one value for each channel, of which the variance is 0: use fewer packets, a "
+           "larger batch" +
+           (packets > 1 ? " or stats = \"batch\"" : "");
+  }
   signatures supported() const override {
     using enum distribution;
     return alike({split_0, broadcast}, 1, affine ? 4 : 2);

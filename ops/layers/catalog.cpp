@@ -7,6 +7,7 @@
   LAYER(avg_pool) \
   LAYER(batch_norm) \
   LAYER(bias) \
+  LAYER(channel_scale) \
   LAYER(concat) \
   LAYER(convolution) \
   LAYER(crop) \
@@ -20,6 +21,8 @@
   LAYER(gelu) \
   LAYER(group_norm) \
   LAYER(gru) \
+  LAYER(hard_sigmoid) \
+  LAYER(hard_swish) \
   LAYER(hinge) \
   LAYER(instance_norm) \
   LAYER(layer_norm) \
@@ -33,18 +36,21 @@
   LAYER(prelu) \
   LAYER(rbm) \
   LAYER(relu) \
+  LAYER(relu6) \
   LAYER(reshape) \
   LAYER(rnn) \
   LAYER(scale) \
   LAYER(sequence_convolution) \
   LAYER(sigmoid) \
   LAYER(sigmoid_cross_entropy) \
+  LAYER(silu) \
   LAYER(slice) \
   LAYER(softmax) \
   LAYER(softmax_loss) \
   LAYER(split) \
   LAYER(squared_error) \
   LAYER(tanh) \
+  LAYER(unpool) \
   LAYER(upsample)
 // clang-format on
 

@@ -27,6 +27,13 @@ struct group_norm final : layer {
            "one input [N, C, ...] whose channels are a multiple of " + std::to_string(groups) + " groups", in);
     return in;
   }
+  // The variance of one value is 0: every output would be the bias.
+  std::string untrainable(const shapes& in, std::int64_t) const override {
+    if (in[0].count() > means_of(in[0])) return {};
+    return groups == 0
+               ? "a channel of its input " + in[0].to_string() + " has one pixel, of which the variance is 0"
+               : "a group of its input " + in[0].to_string() + " has one value, of which the variance is 0: use fewer groups";
+  }
   signatures supported() const override {
     using enum distribution;
     const std::size_t n = affine ? 2 : 0;

@@ -12,7 +12,8 @@ namespace troupe {
 namespace {
 
 struct hinge final : element_loss {
-  explicit hinge(const options& o) : element_loss(o.text("norm") == "l2" ? pointwise::hinge_2 : pointwise::hinge_1) {}
+  explicit hinge(const options& o)
+      : element_loss(o.text("norm") == "l2" ? pointwise::hinge_2 : pointwise::hinge_1, o.text("mean") == "batch") {}
   shapes infer(const shapes& in) const override {
     want(in.size() == 2 && in[0].rank() >= 2 && in[1].rank() == 1 && in[0][0] == in[1][0], "scores [N, C] and labels [N]", in);
     return {shape{}};
@@ -28,7 +29,7 @@ layer_type hinge_layer() {
               "1 / N sum over examples and classes of h, or h^2 with norm = \"l2\"; h = max(0, 1 + s x), s = -1 for the example's "
               "class, +1 for the others. scores [N, C], labels [N] i32 -> scalar. dx = dloss s [h > 0] / N, or dloss 2 s h / N. "
               "Tang 2013.",
-          .specs = {choice_option("norm", {"l1", "l2"}, "norm of the margin violations")},
+          .specs = {choice_option("norm", {"l1", "l2"}, "norm of the margin violations"), mean_option()},
           .make = [](const options& o) { return std::make_unique<hinge>(o); },
           .cases = {labelled("ten classes", {}, {{4, 10}, {4}}, 10), labelled("squared", l2, {{4, 10}, {4}}, 10),
                     labelled("yes or no", {}, {{6, 1}, {6}}, 2), labelled("many classes", l2, {{2, 37}, {2}}, 37),

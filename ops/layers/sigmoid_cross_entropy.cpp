@@ -12,7 +12,7 @@ namespace troupe {
 namespace {
 
 struct sigmoid_cross_entropy final : element_loss {
-  sigmoid_cross_entropy() : element_loss(pointwise::sigmoid) {}
+  explicit sigmoid_cross_entropy(const options& o) : element_loss(pointwise::sigmoid, o.text("mean") == "batch") {}
   shapes infer(const shapes& in) const override {
     want(in.size() == 2 && in[0].rank() >= 1 && (in[1] == in[0] || in[1] == shape{in[0][0]}),
          "logits [N, ...], and targets of that shape or labels [N]", in);
@@ -35,8 +35,8 @@ layer_type sigmoid_cross_entropy_layer() {
       .doc =
           "1 / N sum over the elements of -t log p - (1 - t) log(1 - p), p = sigmoid(x). x [N, ...] and targets of the same shape, "
           "or labels [N] i32 (t = 1 at the label's class; with one logit, t = label > 0) -> scalar. dx = dloss (p - t) / N.",
-      .specs = {},
-      .make = [](const options&) { return std::make_unique<sigmoid_cross_entropy>(); },
+      .specs = {mean_option()},
+      .make = [](const options& o) { return std::make_unique<sigmoid_cross_entropy>(o); },
       .cases = {example("targets", {}, {{4, 10}, {4, 10}}), example("image", {}, {{2, 3, 4, 5}, {2, 3, 4, 5}}),
                 labelled("labels", {}, {{4, 10}, {4}}, 10), labelled("yes or no", {}, {{6, 1}, {6}}, 2),
                 labelled("many classes", {}, {{2, 37}, {2}}, 37), labelled("vector", {}, {{5}, {5}}, 2),

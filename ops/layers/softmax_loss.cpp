@@ -9,8 +9,9 @@
 // its weight, and the mean is sum of loss / sum of w[label] over the valid labels.
 //   gradient  dlogits = dloss ((sum of t) p - t) / sum of w[label]
 // A packet's loss is divided by the weights of its own labels: with several packets, the loss of a
-// step is the mean of their losses, and differs from torch's for the whole batch.
-// Padding occurs in evaluation only: a packet's loss is the mean over its own valid labels.
+// training step is the mean of their losses, and differs from torch's for the whole batch. With
+// mean = "batch" it is divided by those of all packets of the step (label_loss), and does not
+// differ. The loss of an evaluation is the mean over all of its labels (mean_weight).
 #include <cmath>
 #include <variant>
 #include <vector>
@@ -21,9 +22,12 @@ namespace troupe {
 
 namespace {
 
-struct softmax_loss final : loss_layer {
-  softmax_loss(double label_smoothing, std::vector<double> class_weights, bool balanced)
-      : smoothing(label_smoothing), weights(std::move(class_weights)), uncounted(balanced) {}
+struct softmax_loss final : label_loss {
+  softmax_loss(const options& o, std::vector<double> class_weights, bool balanced)
+      : label_loss(o.text("mean") == "batch"),
+        smoothing(o.real("label_smoothing")),
+        weights(std::move(class_weights)),
+        uncounted(balanced) {}
 
   shapes infer(const shapes& in) const override {
     if (uncounted) throw option_error("class_weights", "\"balanced\" needs the labels of a job's training data");
@@ -34,8 +38,18 @@ struct softmax_loss final : loss_layer {
     return {shape{}};
   }
   std::unique_ptr<plan> prepare(device& d, const shapes& in, phase ph, dtype t) const override {
-    if (weights.empty()) return loss_layer::prepare(d, in, ph, t);
+    if (weights.empty()) return layer::prepare(d, in, ph, t);
     return std::make_unique<weights_on_device>(d, weights, wide_of(t));
+  }
+  tensor mean_weight(context& c, const tensors& in) const override {
+    const auto type = wide_of(in[0].type());
+    if (weights.empty()) return counted_labels(c.dev, in[1], type);
+    const weights_on_device table(c.dev, weights, type);
+    const auto n = in[1].count();
+    tensor by_label = tensor::allocate(c.dev, shape{n, 1}, type), sum = tensor::allocate(c.dev, shape{1}, type);
+    c.dev.gather_rows(table.values.reshaped(shape{table.values.count(), 1}), in[1].reshaped(shape{n}), by_label);
+    c.dev.reduce_sum(1, 1, n, by_label, sum);
+    return sum;
   }
   void forward(context& c, plan& p, const tensors& in, const tensors&, tensors& out, saved& s) const override {
     const tensor rows = in[0].reshaped(shape{in[1].count(), in[0].count() / in[1].count()});
@@ -66,14 +80,13 @@ struct softmax_loss final : loss_layer {
 
 std::unique_ptr<layer> make_softmax_loss(const options& o) {
   const auto& given = o.values.at("class_weights");
-  if (std::holds_alternative<std::string>(given))
-    return std::make_unique<softmax_loss>(o.real("label_smoothing"), std::vector<double>(), true);
+  if (std::holds_alternative<std::string>(given)) return std::make_unique<softmax_loss>(o, std::vector<double>(), true);
   auto weights = std::get<std::vector<double>>(given);
   double sum = 0;
   for (const double w : weights) sum += w;
   if (!weights.empty() && !(sum > 0 && std::isfinite(sum)))
     throw option_error("class_weights", "one of class_weights must be greater than 0");
-  return std::make_unique<softmax_loss>(o.real("label_smoothing"), std::move(weights), false);
+  return std::make_unique<softmax_loss>(o, std::move(weights), false);
 }
 
 option_spec class_weights_option() {
@@ -94,7 +107,7 @@ layer_type softmax_loss_layer() {
               "i32, or logits [N, T, C], labels [N, T] -> scalar.",
           .specs = {real_option("label_smoothing", 0.0,
                                 "share of the target that is spread evenly over all classes, in every phase", 0.0, 1.0),
-                    class_weights_option()},
+                    class_weights_option(), mean_option()},
           .make = make_softmax_loss,
           .cases = {labelled("ten classes", {}, {{4, 10}, {4}}, 10), labelled("one example", {}, {{1, 3}, {1}}, 3),
                     labelled("one class", {}, {{3, 1}, {3}}, 1), labelled("many classes", {}, {{2, 37}, {2}}, 37),

@@ -148,6 +148,7 @@ void bind_job(py::module_& m) {
       .def_property_readonly("toml", [](const python_job& j) { return resolved_job_text(*j.job); })
       .def_property_readonly("classes", [](const python_job& j) { return j.job->data->classes(); })
       .def_property_readonly("targets", [](const python_job& j) { return j.job->data->targets(); })
+      .def_property_readonly("channel_order", [](const python_job& j) { return name_of(j.job->data->picture_order()); })
       .def_property_readonly("vocabulary", [](const python_job& j) { return j.job->data->vocabulary(); })
       .def_property_readonly("class_names", [](const python_job& j) { return py::cast(j.job->data->class_names()); })
       .def_property_readonly("example", [](const python_job& j) { return tuple_of(j.job->data->example()); })

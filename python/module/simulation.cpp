@@ -6,6 +6,7 @@
 
 #include "ops/device.hpp"
 #include "python/module/job.hpp"
+#include "runtime/base/number_text.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/node/events/event_json.hpp"
 #include "runtime/record/sha256.hpp"
@@ -18,22 +19,22 @@ using json = nlohmann::ordered_json;
 
 double seconds_of(time_point t) { return std::chrono::duration<double>(t).count(); }
 
+constexpr duration longest_schedule = std::chrono::hours(24 * 365);
+
+// A job on simulated roles or, if a fault hits a daemon, on simulated daemons.
 class python_simulation {
  public:
   python_simulation(sim_setup s, std::shared_ptr<device> dev) : dev_(std::move(dev)), s_(std::move(s)), world_(s_.world) {
+    if (s_.daemons) {
+      begin_daemons();
+      return;
+    }
     world_.on_event = [this](const event_effect& e) {
       over_ = over_ || ends_job(e);
       add(event_object(e, event_form::session));
     };
     world_.on_store = [this](const store_effect& e) {
       if (e.what == store_effect::kind_of::weights) weights_ = e.named;
-    };
-    world_.on_life = [this](sim::world::life_change what, std::uint32_t node, role_id r) {
-      const char* names[] = {"node_crashed", "node_restarted", "node_down"};
-      json o{{"event", names[static_cast<std::size_t>(what)]}};
-      if (node < s_.world.node_names.size()) o["node"] = s_.world.node_names[node];
-      if (r != no_role) o["role"] = s_.job->plan.roles[index_of(r)].name;
-      add(std::move(o));
     };
     begin_sim(s_, world_);
   }
@@ -44,14 +45,17 @@ class python_simulation {
       const py::gil_scoped_release free;
       while (events_.empty() && !over_) {
         for (int i = 0; i < steps_between_signals && events_.empty() && !over_; ++i)
-          if (!world_.step()) over_ = true, stuck_ = true;
+          if (!step()) {
+            over_ = true;
+            stuck_ = true;
+          }
         const py::gil_scoped_acquire guard;
         if (PyErr_CheckSignals() != 0) throw py::error_already_set();
       }
     }
     if (events_.empty()) {
       if (std::exchange(stuck_, false))
-        throw training_error("no events are left at " + std::to_string(now()) + " s of virtual time, and the job is not done", {},
+        throw training_error("no events are left at " + fixed_text(now(), 6) + " s of virtual time, and the job is not done", {},
                              {});
       throw py::stop_iteration();
     }
@@ -61,17 +65,41 @@ class python_simulation {
     return object_of(event);
   }
 
-  double now() const { return seconds_of(world_.now()); }
+  double now() const { return seconds_of((daemons_ ? daemons_->hosts() : world_).now()); }
   py::dict weights() const { return dict_of(weights_); }
   std::string hash() const { return weights_.empty() ? std::string() : weights_sha256(weights_); }
   std::string trace() const {
-    const auto words = world_.trace_state();
+    const auto words = (daemons_ ? daemons_->hosts() : world_).trace_state();
     return sha256_hex(words.data(), sizeof(words));
   }
   std::vector<std::string> nodes() const { return s_.world.node_names; }
 
  private:
   static constexpr int steps_between_signals = 20000;
+
+  void begin_daemons() {
+    daemons_ = std::make_unique<sim::sim_cluster>(*s_.daemons);
+    daemons_->plan(draw_schedule(s_.machine_faults, daemons_->nodes(), s_.world.seed, longest_schedule));
+    daemons_->on_event = [this](const sim::heard_event& e) {
+      json o{{"event", e.kind}, {"step", e.step}, {"message", e.text}};
+      for (const auto& [key, value] : e.values) o[key] = value;
+      for (const auto& [key, text] : e.texts) o[key] = text;
+      if (e.kind == "error") o.emplace("where", "");
+      if (is_last(e)) {
+        over_ = true;
+        weights_ = daemons_->weights();
+      }
+      add(std::move(o));
+    };
+    daemons_->on_fault = [this](const sim::happening& h) {
+      add({{"event", "fault"}, {"kind", sim::text_of(h.kind)}, {"message", sim::text_of(h, s_.world.node_names)}});
+    };
+    daemons_->on_refusal = [this](const std::string& why) {
+      over_ = true;
+      add({{"event", "error"}, {"message", why}, {"where", ""}});
+    };
+  }
+  bool step() { return daemons_ ? daemons_->step() : world_.step(); }
 
   void add(json o) {
     o["time"] = now();
@@ -80,7 +108,8 @@ class python_simulation {
 
   std::shared_ptr<device> dev_;
   sim_setup s_;
-  sim::world world_;
+  sim::world world_;                           // of roles; unused with daemons
+  std::unique_ptr<sim::sim_cluster> daemons_;  // null: no fault hits a daemon
   std::deque<json> events_;
   named_tensors weights_;
   bool over_ = false, stuck_ = false;

@@ -15,6 +15,7 @@ from .errors import JobError, Mistake, TrainingError
 from .history import RunInfo, run, runs
 from .job import Job, LayerInfo
 from .layer import Layer, Pass, check_layer
+from .names import no_attribute
 from .predicting import Predictor, predict
 from .simulation import Simulation
 from .training import Event, Result, Run, train
@@ -26,6 +27,14 @@ __all__ = ["ClusterJob", "Event", "Job", "JobError", "Layer", "LayerInfo", "Mist
 if TYPE_CHECKING:
     import torch
     from .torch_net import TorchNet
+
+
+if not TYPE_CHECKING:  # a checker of types reports names that do not exist itself
+
+    def __getattr__(name):
+        if name.startswith("_"):
+            raise AttributeError(f"module 'troupe' has no attribute {name!r}", name=name)
+        no_attribute("troupe", name, __all__)
 
 
 def from_torch(module: "torch.nn.Module", example: "torch.Tensor") -> "TorchNet":

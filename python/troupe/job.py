@@ -3,12 +3,13 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Mapping, NamedTuple, Sequence, Type
+from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Sequence, Type
 
 import tomli_w
 
 from . import _troupe
 from .layer import Layer
+from .names import no_attribute
 
 Path = str | os.PathLike[str]
 Arrays = Mapping[str, Any]
@@ -142,6 +143,11 @@ class Job:
         return self._prepared().vocabulary
 
     @property
+    def channel_order(self) -> str:
+        """The order of the planes of colour pictures that the net takes: "rgb" or "bgr"."""
+        return self._prepared().channel_order
+
+    @property
     def class_names(self) -> list[str]:
         return self._prepared().class_names
 
@@ -157,6 +163,13 @@ class Job:
     def initial_weights(self) -> dict[str, _troupe.Tensor]:
         """The weights with which training begins, by name."""
         return self._prepared().initial_weights()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            if name.startswith("_"):
+                raise AttributeError(f"Job has no attribute {name!r}", name=name)
+            no_attribute("Job", name, [k for k in dir(type(self)) if not k.startswith("_")], ("train", "predict"))
 
     def __repr__(self) -> str:
         return f"Job({self.name!r}, {len(self.layers)} layers)"

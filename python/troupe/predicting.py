@@ -14,7 +14,7 @@ Array = numpy.ndarray[Any, numpy.dtype[Any]]
 
 
 class Predictor:
-    """A trained net, ready for arrays.
+    """A trained net, ready for arrays. Colour pictures are [n, 3, height, width], their planes in the order `channel_order`.
 
     job      a Job, a job file, or a RunInfo: then with the run's best weights
     weights  a file, or arrays by name
@@ -37,6 +37,7 @@ class Predictor:
             core.begin_with_file(os.fspath(weights))
         self._core = _troupe.Predictor(core, layer)
         self.class_names = made.class_names
+        self.channel_order = made.channel_order
 
     def __call__(self, examples: Any, *, raw: bool = False) -> Array:
         """What the net computes: [examples, width], or [examples, positions, width] for sequences. Integers and bytes are scaled as

@@ -155,9 +155,10 @@ def _upsample(m: Any, shape: tuple[int, ...]) -> Translated:
 
 
 def _embedding(m: Any, shape: tuple[int, ...]) -> Translated:
-    if m.padding_idx is not None or m.max_norm is not None:
-        raise ValueError("padding_idx and max_norm are not supported; negative ids are padding")
-    return "embedding", {"vocabulary": m.num_embeddings, "outputs": m.embedding_dim}
+    if m.max_norm is not None:
+        raise ValueError("max_norm is not supported")
+    padding = {} if m.padding_idx is None else {"padding_id": m.padding_idx}
+    return "embedding", {"vocabulary": m.num_embeddings, "outputs": m.embedding_dim, **padding}
 
 
 def _softmax(m: Any, shape: tuple[int, ...]) -> Translated:
@@ -200,6 +201,10 @@ MODULES: list[tuple[Any, Callable[[Any, tuple[int, ...]], Translated]]] = [
     (nn.ReLU, lambda m, s: ("relu", {})),
     (nn.LeakyReLU, lambda m, s: ("relu", {"slope": m.negative_slope})),
     (nn.PReLU, lambda m, s: ("prelu", {"shared": m.num_parameters == 1})),
+    (nn.ReLU6, lambda m, s: ("relu6", {})),
+    (nn.SiLU, lambda m, s: ("silu", {})),
+    (nn.Hardswish, lambda m, s: ("hard_swish", {})),
+    (nn.Hardsigmoid, lambda m, s: ("hard_sigmoid", {})),
     (nn.ELU, lambda m, s: ("elu", {"alpha": m.alpha})),
     (nn.GELU, lambda m, s: ("gelu", {"approximate": m.approximate})),
     (nn.Sigmoid, lambda m, s: ("sigmoid", {})),

@@ -286,6 +286,10 @@ class _Tracer:
 _LAYER_FUNCTIONS: list[tuple[set[Any], Callable[..., nn.Module]]] = [
     ({F.relu, torch.relu, torch.Tensor.relu, F.relu_, torch.relu_}, nn.ReLU),
     ({F.leaky_relu}, nn.LeakyReLU),
+    ({F.relu6}, nn.ReLU6),
+    ({F.silu}, nn.SiLU),
+    ({F.hardswish}, nn.Hardswish),
+    ({F.hardsigmoid}, nn.Hardsigmoid),
     ({F.elu}, nn.ELU),
     ({F.gelu}, nn.GELU),
     ({torch.sigmoid, torch.Tensor.sigmoid, F.sigmoid}, nn.Sigmoid),

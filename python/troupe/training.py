@@ -128,7 +128,8 @@ def train(job: Job | Path, *, overrides: Mapping[str, Any] | Sequence[str] | Non
     """Trains a job in this process, as `troupe train`, and returns its end.
 
     on_step, on_eval, on_event   called on this thread with each step, each evaluation, every event. They may use `event.run`. An
-                   exception stops the job with a checkpoint and is raised then; so does Ctrl-C
+                   exception stops the job with a checkpoint and is raised then; so does Ctrl-C. SIGTERM and SIGHUP, unless
+                   the program handles them, stop the job with a checkpoint and raise SystemExit (143, 129)
     weights        the weights to begin with: a file, or arrays by name
     resume         a checkpoint to continue from, or a folder of them
     threads        of the runtime; 0: one per core

@@ -1,7 +1,7 @@
 // Fields of messages as bytes: numbers little-endian, a string or list as u32 length and its
 // content, pairs, arrays and records as their fields in order. Codecs derive from field_writer and
 // field_reader (CRTP) and add their own types as overloads of put() and get():
-// runtime/messages/wire.cpp, actors/control/messages.cpp, runtime/exchange/hub/wire.cpp.
+// runtime/messages/wire.cpp, runtime/cluster/messages.cpp, runtime/exchange/hub/wire.cpp.
 //
 // Errors: a reader is total. After the first fault it reads nothing more, and `error` names that
 // fault; a list's length is checked before memory is allocated for it.

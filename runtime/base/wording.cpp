@@ -1,8 +1,8 @@
 #include "runtime/base/wording.hpp"
 
 #include <algorithm>
-#include <cstdio>
 
+#include "runtime/base/number_text.hpp"
 #include "runtime/base/printable.hpp"
 
 namespace troupe {
@@ -26,9 +26,7 @@ std::string bytes_text(double bytes) {
   const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   std::size_t u = 0;
   for (; bytes >= 1024 && u < 4; ++u) bytes /= 1024;
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f ", u == 0 ? 0 : 1, bytes);
-  return std::string(text) + units[u];
+  return fixed_text(bytes, u == 0 ? 0 : 1) + ' ' + units[u];
 }
 
 std::string joined(const std::vector<std::string>& words, const char* between) {

@@ -1,22 +1,11 @@
 #include "runtime/coordinator/best_weights.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "runtime/base/invariant.hpp"
 #include "runtime/messages/fits.hpp"
 
 namespace troupe {
-namespace {
-
-bool better(const best_evaluation& e, const std::optional<best_evaluation>& than) {
-  if (!std::isfinite(e.accuracy.value_or(e.loss))) return false;
-  if (!than || than->accuracy.has_value() != e.accuracy.has_value()) return true;
-  return e.accuracy ? *e.accuracy > *than->accuracy : e.loss < than->loss;
-}
-
-}  // namespace
-
 bool best_weights::note(const best_evaluation& e) {
   if (!keeps_ || !better(e, so_far_)) return false;
   pending_ = e;

@@ -1,6 +1,5 @@
-// The best evaluation of a job, and whether its weights have been stored. Better: a higher accuracy
-// (the first metric of which more is better); if the model has none, a lower loss. A value that is
-// not finite is never better.
+// The best evaluation of a job (messages/best_evaluation.hpp), and whether its weights have been
+// stored.
 //
 //   idle --note, better--> pending --stored--> idle        (at a boundary: a collection)
 //   pending --fetch--> fetching --take, all layers--> pending --stored--> idle   (from the tester)

@@ -12,7 +12,7 @@
 namespace troupe {
 namespace {
 
-void join_pieces(const model_graph& g, const job_plan& plan, collection& c, device& d) {
+void join_pieces(const model_graph& g, collection& c, device& d) {
   std::size_t index = 0;
   for (const auto& l : g.layers)
     for (std::size_t k = 0; !c.pieces.empty() && k < l.carries.size(); ++k) {
@@ -21,7 +21,7 @@ void join_pieces(const model_graph& g, const job_plan& plan, collection& c, devi
         if (piece.layer != l.index) continue;
         const auto& got = *c.blocks[piece.block];
         const auto& from = k == 0 ? got.value : got.rule.at(k - 1);
-        if (!whole) whole = tensor::allocate(d, carried_shape(l, k, plan.packets), from.type());
+        whole.back(d);
         auto part = carried_sequences(whole, l.carries[k].dims, piece.packet);
         d.copy(from, part);
       }
@@ -41,7 +41,7 @@ void join_blocks(const model_graph& g, const job_plan& plan, std::size_t param, 
         *into[k] = from.reshaped(spec.dims);
         continue;
       }
-      if (!*into[k]) *into[k] = tensor::allocate(d, spec.dims, from.type());
+      into[k]->back(d);
       copy_block_in(d, from, b, *into[k]);
     }
   }
@@ -129,25 +129,27 @@ bool block_collector::take(const state& s) {
   return true;
 }
 
-// Called when all blocks have arrived: sets the names of the result, in layer order.
+// Called when all blocks have arrived: declares the tensors of the result, in layer order. In a
+// simulation without maths they stay declared.
 void block_collector::name() {
   auto& c = *all_;
   for (const auto& p : graph_->params) {
-    c.weights.emplace_back(p.full_name, tensor{});
+    c.weights.emplace_back(p.full_name, tensor::declare(p.spec.dims, type_));
     for (const auto& b : plan_->blocks)
       if (with_rule_ && &graph_->params[b.param] == &p && b.begin == 0)
-        for (const auto& state : rule_states_) c.rule.emplace_back(p.full_name + "@" + state, tensor{});
+        for (const auto& state : rule_states_) c.rule.emplace_back(p.full_name + "@" + state, tensor::declare(p.spec.dims, type_));
   }
   const auto empty = [&](const carried_piece& piece) { return !c.blocks[piece.block]->value; };
   if (std::any_of(c.pieces.begin(), c.pieces.end(), empty)) return c.pieces.clear();
   for (const auto& l : graph_->layers)
-    for (std::size_t k = 0; !c.pieces.empty() && k < l.carries.size(); ++k) c.carried.emplace_back(carried_name(l, k), tensor{});
+    for (std::size_t k = 0; !c.pieces.empty() && k < l.carries.size(); ++k)
+      c.carried.emplace_back(carried_name(l, k), tensor::declare(carried_shape(l, k, plan_->packets), wide_of(type_)));
 }
 
 task_work block_collector::join() {
   return [graph = graph_, plan = plan_, all = all_](task_context& ctx) {
     auto& c = *all;
-    join_pieces(*graph, *plan, c, ctx.dev);
+    join_pieces(*graph, c, ctx.dev);
     std::size_t rule = 0;
     for (std::size_t p = 0; p < graph->params.size(); ++p) {
       std::vector<tensor*> into{&c.weights[p].second};

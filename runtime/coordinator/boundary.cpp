@@ -86,9 +86,6 @@ boundary::todo boundary::next(const facts& f) {
   if (!lockstep())
     if (const auto t = beside_training(f); t != todo::train) return t;
   if (f.completed < end(f)) return todo::train;
-  // All losses are complete, but sums were lost with a worker: a worker that evaluated now could
-  // not compute them again.
-  if (f.sums_lost) return todo::wait;
   return here(f);
 }
 
@@ -100,6 +97,7 @@ boundary::todo boundary::beside_training(const facts& f) {
   if (can_evaluate() && rules_.eval_every > 0 && f.evaluation_due && !f.evaluating && !last_round_comes) wanted_.evaluation = true;
   if (wanted_.evaluation && !f.evaluating) {
     wanted_.evaluation = false;
+    evaluation_counts_ = true;
     return todo::evaluate;
   }
   if (!one_is_done) return todo::train;
@@ -122,8 +120,11 @@ boundary::todo boundary::here(const facts& f) {
     return todo::flush;
   }
   if (f.evaluating) return todo::wait;
-  wanted_.evaluation = false;
-  if (evaluates) return todo::evaluate;
+  const bool requested = std::exchange(wanted_.evaluation, false);
+  if (evaluates) {
+    evaluation_counts_ = requested || (lockstep() ? due(f.completed) : f.evaluation_due);
+    return todo::evaluate;
+  }
   const bool may_lag = !lockstep() || !rules_.drains;
   if (last && f.observing) return todo::wait;
   if (last && may_lag && !f.observed) return todo::observe;
@@ -178,6 +179,7 @@ bool boundary::flushed(role_id shard, std::uint64_t round, std::size_t shards, s
 bool boundary::collected(std::uint64_t completed) {
   invariant(state_ == state::collecting, "a collection ends only if one has begun");
   const bool will_evaluate = why_ == purpose::last && !at_rest(completed) && can_evaluate() && !stopped();
+  if (will_evaluate) evaluation_counts_ = false;  // what the checkpoint has is stored already
   state_ = will_evaluate ? state::evaluating_last : state::running;
   return will_evaluate;
 }

@@ -71,7 +71,6 @@ class boundary {
     bool weights_evaluated = false;            // the last round used the weights of step `completed`
     bool evaluation_due = false;               // by the interval, at the job's progress
     std::uint64_t next_evaluation = 0;         // in lockstep: the step of the next one by the interval
-    bool sums_lost = false;                    // a worker was lost in this step, and its work units are not complete again
     bool observing = false, observed = false;
   };
 
@@ -116,6 +115,9 @@ class boundary {
   bool finishing() const { return wanted_.end == ending::finish; }
   bool keeping() const { return wanted_.checkpoint || (state_ == state::collecting && why_ == purpose::checkpoint); }
   bool due(std::uint64_t completed) const;  // an evaluation by the interval, in lockstep
+  // False if the last evaluation begun is made only because the job ends: a longer run of the job
+  // would not make it.
+  bool evaluation_counts() const { return evaluation_counts_; }
   bool can_evaluate() const { return rules_.has_tests && (lockstep() || rules_.has_tester); }
   // Returns true if weights do not change while training is stopped at `completed`.
   bool at_rest(std::uint64_t completed) const { return lockstep() || flushed_at_ == completed; }
@@ -147,6 +149,7 @@ class boundary {
   mode_facts mode_;
   state state_ = state::running;
   wishes wanted_;
+  bool evaluation_counts_ = true;
   std::set<role_id> answered_;  // shards that have flushed, or workers that have adopted the mode
   purpose why_ = purpose::checkpoint;
   std::optional<std::uint64_t> flushed_at_;

@@ -85,7 +85,7 @@ void coordinator::on(const envelope& e, time_point now, effects& out) {
                  },
                  [&](const peer_down& p) {
                    ended_ = true;
-                   out.event(completed(), error_event{"node " + p.node + " is lost: " + p.reason + held_by(e.h, p.node)});
+                   out.event(completed(), error_event{"node " + p.node + " is lost: " + p.reason + held_by(p.node)});
                  },
                  [&](const auto&) { drop(drop_reason::unexpected); },
              },
@@ -115,14 +115,13 @@ void coordinator::begin(effects& out) {
 void coordinator::take_report(const envelope& e, effects& out) {
   const bool train = e.h.phase == static_cast<std::uint8_t>(phase::train);
   const bool of_round = !train && evaluation_.is(e.h.step);
-  if (of_round && evaluation_.by_tester()) tester_lives(e.h.incarnation, out);
   if (index_of(e.h.src) >= config_.plan->roles.size()) return drop(drop_reason::misaddressed);
   const auto& stage = (*config_.plan)[e.h.src];
   if (!reports_in(*config_.graph, stage, train)) return drop(drop_reason::misaddressed);
   const auto& notified = std::get<report>(e.body);
+  if (!well_formed(notified)) return drop(drop_reason::malformed);
   if (train) {
-    // valid == 0: a void packet. With work units, another worker reports the packet. Without, its
-    // report counts, because no other will follow (a restarted worker repeats steps that are over).
+    // valid == 0: a void packet. With work units, another worker reports the packet.
     if (written_ || (dealer_.deals() && notified.valid == 0)) return drop(drop_reason::outdated);
     if (!ledger_.take(e.h.step, e.h.packet, stage.layers.front(), notified)) return drop(drop_reason::outdated);
     return complete_steps(out);
@@ -153,7 +152,7 @@ void coordinator::step_complete(std::uint64_t steps, double loss, effects& out) 
   // If steps may be skipped, only gradients are checked: a loss can be infinite where its gradient
   // is finite, and a skipped step has no loss.
   if (!std::isfinite(loss) && config_.max_skipped == 0) {
-    out.event(steps, error_event{"the loss is not finite at step " + std::to_string(steps)});
+    out.event(steps, error_event{"the loss is not finite at step " + std::to_string(steps) + config_.if_diverged});
     ended_ = true;
   }
   if (after_step(config_.finish, known(steps, loss, -1))) boundary_.want_end();
@@ -200,7 +199,7 @@ void coordinator::take_nonfinite_report(const header& h, const nonfinite_report&
     text += config_.max_skipped == 0 ? ": the job ends because [train] max_skipped is 0"
                                      : ": " + std::to_string(*row) + " such steps in a row, [train] max_skipped is " +
                                            std::to_string(config_.max_skipped);
-    return out.event(h.step + 1, error_event{std::move(text)});
+    return out.event(h.step + 1, error_event{text + config_.if_diverged});
   }
   text += worker ? ": " + (*config_.plan)[h.src].name + " skips the step" : ": the step is skipped";
   text += " (" + std::to_string(*row) + " in a row, at most " + std::to_string(config_.max_skipped) + ")";
@@ -214,37 +213,12 @@ finish_facts coordinator::known(std::uint64_t steps, double loss, double accurac
 
 // --- work units
 
-void coordinator::take_work_unit_done(std::uint32_t worker, std::uint64_t step, const ready& r, effects& out) {
+void coordinator::take_work_unit_done(std::uint32_t worker, std::uint64_t step, const ready& r) {
   if (r.count > 0) {
     if (!dealer_.done(worker, step, r.first)) drop(drop_reason::outdated);
     return;
   }
-  if (!dealer_.over(step)) return;  // nothing was lost, or another worker has reported it
-  drop_done_work_units();
-  complete_steps(out);
-}
-
-void coordinator::send_work_unit(std::uint32_t worker, const work_unit& p, effects& out) const {
-  auto meant = p;
-  meant.life = ledger_.life(worker);
-  out.send({to(config_.plan->loaders[worker]), meant});
-}
-
-// Deals the work units of a lost worker again. Evaluation or the last collection may already have
-// begun: the other workers evaluate and wait for these weights, and restarted workers are sent the
-// round when the units are done.
-void coordinator::deal_again(effects& out) {
-  if (!dealer_.lost_one()) return;
-  for (const auto& d : dealer_.deal()) send_work_unit(d.worker, d.what, out);
-  if (!dealer_.complete()) return;
-  for (auto w : evaluation_.take_put_off())
-    if (evaluation_.under_way()) send_round_to(config_.plan->loaders[w], out);
-}
-
-// Stops waiting for the losses of finished work units: they may have been lost with a worker, and
-// the unit is not dealt again.
-void coordinator::drop_done_work_units() {
-  ledger_.give_up_packets([&](std::uint64_t step, std::uint32_t packet) { return dealer_.has_done(step, packet); });
+  dealer_.over(step);
 }
 
 // --- grants and boundaries
@@ -261,7 +235,6 @@ boundary::facts coordinator::standing() const {
     f.evaluation_due = evaluation_.due(progress(), config_.eval_every);
     f.next_evaluation = evaluation_.next(f.completed, config_.eval_every);
   }
-  f.sums_lost = dealer_.lost_one() && !dealer_.complete();
   f.observing = staleness_.asking();
   f.observed = staleness_.observed();
   return f;
@@ -269,7 +242,6 @@ boundary::facts coordinator::standing() const {
 
 // Grants the steps that may run; at a boundary performs the actions that are due, one at a time.
 void coordinator::advance(effects& out) {
-  if (!ended_) deal_again(out);
   if (started_ && !ended_) request_due_histograms(out);
   while (started_ && !ended_) {
     const auto f = standing();
@@ -301,7 +273,7 @@ void coordinator::grant_steps(std::uint64_t until, effects& out) {
       dealer_.open(*next);
       for (std::uint32_t w = 0; w < ledger_.workers(); ++w) ledger_.grant(w, *next + 1);
     }
-    for (const auto& d : dealer_.deal()) send_work_unit(d.worker, d.what, out);
+    for (const auto& d : dealer_.deal()) out.send({to(config_.plan->loaders[d.worker]), d.what});
     return;
   }
   // A worker's grant depends on these and, out of lockstep, on the steps that it has done.

@@ -2,12 +2,11 @@
 // losses, evaluates, checkpoints, switches the mode, pauses, and ends the job.
 //
 // Messages in:  start, report (stages), state, inventory, ready{flushed} (shards), ready{adopted,
-//               joined, work_unit}, observation, step_time (workers), nonfinite_report (shards,
-//               workers), histogram (shards), layer_weights (tester), ready{joined} (tester;
-//               loaders with `retains_for_replay`), command (users; the host: handover,
+//               work_unit}, observation, step_time (workers), nonfinite_report (shards, workers),
+//               histogram (shards), layer_weights (tester), command (users; the host: handover,
 //               surviving_state), peer_down, finished
-// Messages out: grant, work_unit, evaluate, resume_at (loaders), evaluate, state (tester), flush,
-//               adopt, observe, set_value, grant (workers of modes with mode_facts::rests), start,
+// Messages out: grant, work_unit, evaluate (loaders), evaluate, state (tester), flush, adopt,
+//               observe, set_value, grant (workers of modes with mode_facts::rests), start,
 //               set_value, collect, adopt, restore_state, want_histograms (shards); collect,
 //               restore_state (stages that carry state); collect (tester); quiesce, collect (shards
 //               and replicas, after node failures)
@@ -17,8 +16,8 @@
 //
 // It passes each message to one of these objects and turns their results into effects:
 //
-//   step_ledger       granted, reported and complete steps; restarted workers
-//   work_unit_dealer  the work units of a step, dealt and dealt again
+//   step_ledger       granted, reported and complete steps
+//   work_unit_dealer  the work units of a step
 //   evaluation_round  the round in progress, and the weights that the last round evaluated
 //   boundary          requested actions, and which is next
 //   block_collector   collects all blocks and joins them by parameter name
@@ -101,7 +100,6 @@ struct coordinator_config {
   std::uint64_t max_skipped = 0;       // consecutive steps that may be skipped because their gradient is not finite
   std::int64_t batch = 0;
   std::uint32_t window = 3;
-  bool retains_for_replay = false;       // restarted roles recompute the lost messages, so every loss arrives
   std::vector<std::string> rule_states;  // names of the rule's state tensors; with an average, it is the last
   // What an average of the weights (ops/rules/average.hpp) is used for. Without one: the default.
   struct average_use {
@@ -112,6 +110,7 @@ struct coordinator_config {
   average_use average;
   double base_lr = 0;                    // of the job file; events "step" have the rate that `rate` makes of it
   std::shared_ptr<const schedule> rate;  // null: they have none
+  std::string if_diverged;               // end of the errors about numbers that are not finite: what to change
   dtype type = dtype::f32;               // of parameters
   mode_facts mode;                       // the initial mode
   std::string reducer;                   // [train.exchange] reducer, for messages
@@ -142,10 +141,7 @@ class coordinator final : public role {
   double base_lr_of(std::uint64_t step) const;  // before the schedule: of the job file, or set
   void take_nonfinite_report(const header& h, const nonfinite_report& f, effects& out);
   void take_step_time(const header& h, const step_time& t, effects& out);
-  void deal_again(effects& out);
-  void drop_done_work_units();
-  void take_work_unit_done(std::uint32_t worker, std::uint64_t step, const ready& r, effects& out);
-  void send_work_unit(std::uint32_t worker, const work_unit& p, effects& out) const;
+  void take_work_unit_done(std::uint32_t worker, std::uint64_t step, const ready& r);
   void advance(effects& out);
   void grant_steps(std::uint64_t until, effects& out);
   void tell_boundary(std::uint64_t until, std::vector<std::uint32_t> workers, effects& out);
@@ -157,7 +153,7 @@ class coordinator final : public role {
   finish_facts known(std::uint64_t steps, double loss, double accuracy) const;
   header to(role_id r) const;
 
-  // --- coordinator_messages.cpp: commands of users and the host, and restarted roles
+  // --- coordinator_messages.cpp: commands of users and the host, and ready roles
   void take_command(const command& c, effects& out);
   void take_pause_command(command_id id, effects& out);
   void take_resume_command(command_id id, effects& out);
@@ -174,11 +170,7 @@ class coordinator final : public role {
   void send_setting(const set_value& s, effects& out) const;
   std::uint64_t hold() const { return std::max(ledger_.max_granted(), completed()); }
   void take_ready(const header& h, const ready& r, effects& out);
-  void take_joined(const header& h, const role_plan& who, effects& out);
-  void joined(std::uint32_t worker, std::uint64_t step, bool again, effects& out);
-  void ask_again(std::uint32_t worker, effects& out) const;
-  void loader_is_back(role_id loader, effects& out);
-  std::string held_by(const header& h, const std::string& node) const;
+  std::string held_by(const std::string& node) const;
 
   // --- coordinator_values.cpp: best weights and histograms
   void rate_round(const verdict& v, effects& out);
@@ -186,7 +178,6 @@ class coordinator final : public role {
   void store_best(named_tensors named, const std::string& not_finite, effects& out);
   void take_evaluated(const header& h, const layer_weights& w, effects& out);
   void evaluated_checked(effects& out);
-  void forget_evaluated();
   void request_next_histograms(effects& out);
   void request_histograms(std::uint64_t step, bool now, effects& out);
   void request_due_histograms(effects& out);
@@ -200,7 +191,6 @@ class coordinator final : public role {
   void send_written(effects& out) const;
   void send_round(effects& out) const;
   void send_round_to(role_id loader, effects& out) const;
-  void tester_lives(std::uint32_t incarnation, effects& out);
   void round_complete(const report_sheet& reports, effects& out);
   void lower_rate(const verdict& v, effects& out);
   void send_flush(role_id worker, effects& out) const;
@@ -209,6 +199,8 @@ class coordinator final : public role {
   void switched(effects& out);
   void begin_observe(effects& out);
   void begin_collect(effects& out);
+  // The collection at the end of the job is a checkpoint too.
+  bool keeps_last() const { return boundary_.stopped() || config_.checkpoints.any(); }
   void take_state(const envelope& e, effects& out);
   void collected(effects& out);
   void write(effects& out);

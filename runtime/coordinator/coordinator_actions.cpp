@@ -65,14 +65,7 @@ void coordinator::send_round_to(role_id loader, effects& out) const {
   const bool by_tester = evaluation_.by_tester();
   h.version = by_tester ? evaluation_.past().rounds : evaluation_.past().evaluated;
   if (by_tester && boundary_.lockstep()) h.step = completed();
-  const auto life = by_tester ? 0 : ledger_.life((*config_.plan)[loader].worker);
-  out.send({h, evaluate{evaluation_.past().rounds, life, evaluates_average()}});
-}
-
-// The tester's incarnation becomes known by its ready{joined} or its reports, whichever comes
-// first.
-void coordinator::tester_lives(std::uint32_t incarnation, effects& out) {
-  if (evaluation_.tester_lives(incarnation)) send_round(out);  // ignored if it had received the round
+  out.send({h, evaluate{evaluation_.past().rounds, evaluates_average()}});
 }
 
 void coordinator::round_complete(const report_sheet& reports, effects& out) {
@@ -83,6 +76,9 @@ void coordinator::round_complete(const report_sheet& reports, effects& out) {
             open_commands::take(open_.evaluating));
   if (boundary_.lockstep()) time_.last_step = time_.now;
   rate_round(v, out);
+  // The memory of conditions and the rate are part of the last checkpoint: a run that is extended
+  // continues as the longer run would have.
+  if (!boundary_.evaluation_counts()) return;
   if (after_evaluation(config_.finish, known(completed(), v.loss, evaluation_.past().accuracy))) boundary_.want_end();
   lower_rate(v, out);
 }
@@ -137,7 +133,7 @@ void coordinator::begin_collect(effects& out) {
   const bool best = boundary_.why() == boundary::purpose::best;
   const bool with_rule = !best || config_.average.evaluated;
   if (boundary_.why() == boundary::purpose::checkpoint) open_.collecting = open_commands::take(open_.checkpoint);
-  collector_.begin(!best && (boundary_.why() != boundary::purpose::last || boundary_.stopped()), with_rule);
+  collector_.begin(!best && (boundary_.why() != boundary::purpose::last || keeps_last()), with_rule);
   const collect question{collector_.request(), with_rule};
   for (auto s : collector_.asked_stages()) out.send({to(s), question});
   for (auto s : collector_.asked_shards()) {
@@ -173,11 +169,11 @@ void coordinator::collected(effects& out) {
   if (!c.not_finite.empty()) {
     ended_ = true;
     return out.event(completed(), error_event{"'" + c.not_finite + "' is not finite at step " + std::to_string(completed()) +
-                                              ": nothing is stored"});
+                                              ": nothing is stored" + config_.if_diverged});
   }
   const bool evaluates = boundary_.collected(completed());
   if (why == boundary::purpose::handover) return hand_over(std::move(c), out);
-  if (why == boundary::purpose::checkpoint || boundary_.stopped()) {
+  if (why == boundary::purpose::checkpoint || keeps_last()) {
     out.store({kept::checkpoint, completed(), c.all(), std::make_shared<handover>(handover_now(c))});
     if (why != boundary::purpose::checkpoint) open_.collecting = open_commands::take(open_.checkpoint);
     out.event(completed(), checkpoint_event{}, open_commands::take(open_.collecting));

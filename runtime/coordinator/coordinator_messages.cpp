@@ -1,15 +1,10 @@
 // Messages to the coordinator from outside of training: commands of users and the host, and notices
-// of restarted or lost roles.
+// of lost nodes.
 #include <utility>
 
 #include "runtime/coordinator/coordinator.hpp"
 
 namespace troupe {
-namespace {
-
-constexpr std::uint64_t max_ahead = 1024;  // a worker may join at most this many steps beyond the granted ones
-
-}  // namespace
 
 // --- commands
 
@@ -82,7 +77,9 @@ void coordinator::take_setting(const set_command& s, command_id id, effects& out
   const auto from = ledger_.max_granted();
   settings_.push_back({s.key, s.value, from});
   send_setting(settings_.back(), out);
-  out.event(from, set_event{{s.key, s.value}}, answers_to(id));
+  set_event is{{s.key, s.value}, {}};
+  if (s.key == "train.dynamics.lr" && config_.rate) is.rate = lr_of(from);
+  out.event(from, std::move(is), answers_to(id));
 }
 
 void coordinator::send_setting(const set_value& s, effects& out) const {
@@ -144,7 +141,7 @@ void coordinator::take_mode_command(const mode_choice& m, command_id id, effects
   boundary_.want_mode(*std::move(found), hold());
 }
 
-// --- roles that are ready or were restarted
+// --- roles that are ready
 
 void coordinator::take_ready(const header& h, const ready& r, effects& out) {
   if (index_of(h.src) >= config_.plan->roles.size()) return drop(drop_reason::misaddressed);
@@ -163,76 +160,18 @@ void coordinator::take_ready(const header& h, const ready& r, effects& out) {
       else if (boundary_.answers() == answers)
         drop(drop_reason::outdated);
       return;
-    case ready::what_of::joined: return take_joined(h, who, out);
     case ready::what_of::copied: return drop(drop_reason::unexpected);
     case ready::what_of::work_unit:
-      return who.kind == role_kind::worker ? take_work_unit_done(who.worker, h.step, r, out) : drop(drop_reason::misaddressed);
+      return who.kind == role_kind::worker ? take_work_unit_done(who.worker, h.step, r) : drop(drop_reason::misaddressed);
   }
 }
 
-void coordinator::take_joined(const header& h, const role_plan& who, effects& out) {
-  if (who.kind == role_kind::loader && config_.retains_for_replay) loader_is_back(h.src, out);
-  if (who.kind == role_kind::tester) {
-    forget_evaluated();
-    tester_lives(h.incarnation, out);
-  }
-  if (who.kind != role_kind::worker) return;
-  if (config_.plan->rule != weight_rule::drain && !config_.retains_for_replay) {
-    ended_ = true;
-    return out.event(completed(), error_event{"node " + config_.plan->nodes[who.node].name +
-                                              " was restarted: the versions of weights that packets in flight have used are lost"});
-  }
-  joined(who.worker, h.step, ledger_.meet(who.worker, h.incarnation), out);
-  // The worker has missed the `adopt` of the current mode: it joined before the shards adopted it,
-  // or it has no blocks, so no shard notifies it (a worker that hosts placed layers without
-  // parameters).
-  if (boundary_.switches() > 0 && h.mode_epoch != boundary_.mode_epoch()) send_adopt(h.src, out);
-}
-
-// `again`: a second ready{joined} of this incarnation: its current work units are not lost.
-void coordinator::joined(std::uint32_t worker, std::uint64_t step, bool again, effects& out) {
-  if (config_.retains_for_replay) return ask_again(worker, out);  // other lost messages are replayed
-  if (worker >= ledger_.workers()) return;                        // it hosts placed layers only: no loader, no packets
-  if (step > hold() && step - hold() > max_ahead) return drop(drop_reason::malformed);  // would open every step below it
-  const auto loader = config_.plan->loaders[worker];
-  notices_.forget(worker);
-  ledger_.give_up_before(worker, step);
-  if (dealer_.dealt() && !again) {
-    for (const auto& p : dealer_.lost(worker, step)) send_work_unit(worker, p, out);
-    drop_done_work_units();
-  }
-  if (ledger_.granted(worker) > config_.first_step && !dealer_.deals()) out.send({to(loader), grant{ledger_.granted(worker)}});
-  const bool evaluates = evaluation_.under_way() && !evaluation_.by_tester();
-  evaluation_.put_off(worker, evaluates && !dealer_.complete());
-  if (evaluates && dealer_.complete()) send_round_to(loader, out);
-  ledger_.open_below(step);  // steps without any report, which this worker will not report either
-  complete_steps(out);
-  ask_again(worker, out);
-}
-
-// Repeats open requests to a restarted worker: the request or its answer may be lost.
-void coordinator::ask_again(std::uint32_t worker, effects& out) const {
-  const auto worker_role = config_.plan->workers[worker];
-  if (staleness_.waits_for(worker_role)) out.send({to(worker_role), observe{}});
-  if (boundary_.now() == boundary::state::flushing) send_flush(worker_role, out);
-}
-
-// A restarted loader resumes at the oldest step of which a role may still need a packet. Roles that
-// already have its packets drop them as duplicates.
-void coordinator::loader_is_back(role_id loader, effects& out) {
-  const auto worker = (*config_.plan)[loader].worker;
-  out.send({to(loader), resume_at{std::max(config_.first_step, config_.plan->needed_from(completed()))}});
-  if (ledger_.granted(worker) > config_.first_step) out.send({to(loader), grant{ledger_.granted(worker)}});
-  if (evaluation_.under_way() && evaluation_.by_tester() == (*config_.plan)[loader].tester) send_round_to(loader, out);
-}
-
-// For the error that ends a job with a lost node: the roles of the node, as a suffix. Empty if a
-// role reports its own end (h.src is that role), because its message names it.
-std::string coordinator::held_by(const header& h, const std::string& node) const {
+// For the error that ends a job with a lost node: the roles of the node, as a suffix.
+std::string coordinator::held_by(const std::string& node) const {
   std::string names;
   for (const auto& r : config_.plan->roles) {
     const bool part = r.kind == role_kind::stage || r.kind == role_kind::loader || r.kind == role_kind::reducer;  // of a worker
-    if (h.src != no_role || part || config_.plan->nodes[r.node].name != node) continue;
+    if (part || config_.plan->nodes[r.node].name != node) continue;
     names += (names.empty() ? "; it hosted " : ", ") + r.name;
   }
   return names;

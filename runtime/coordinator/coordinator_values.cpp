@@ -60,11 +60,6 @@ void coordinator::evaluated_checked(effects& out) {
   store_best(std::move(all->named), all->not_finite, out);
 }
 
-// The tester was restarted and no longer has the weights of a finished round.
-void coordinator::forget_evaluated() {
-  if (best_.fetching() && !fetched_) best_.give_up();
-}
-
 // --- histograms
 
 // Of the state of a paused job, otherwise of the next update that all shards make.

@@ -34,23 +34,6 @@ std::optional<report_sheet> evaluation_round::take(std::uint32_t packet, std::ui
   return std::exchange(sheet_, std::nullopt);
 }
 
-bool evaluation_round::tester_lives(std::uint32_t incarnation) {
-  if (incarnation <= tester_life_) return false;
-  tester_life_ = incarnation;
-  if (!sheet_ || !by_tester_) return false;
-  sheet_ = sheet_->emptied();
-  return true;
-}
-
-void evaluation_round::put_off(std::uint32_t worker, bool yes) {
-  if (yes)
-    put_off_.insert(worker);
-  else
-    put_off_.erase(worker);
-}
-
-std::set<std::uint32_t> evaluation_round::take_put_off() { return std::exchange(put_off_, {}); }
-
 void evaluation_round::record_result(std::optional<double> accuracy) {
   evaluated_step_ = evaluating_step_;
   if (accuracy) past_.accuracy = *accuracy;

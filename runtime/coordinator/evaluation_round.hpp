@@ -1,16 +1,14 @@
 // Evaluation rounds as the coordinator counts them: the round in progress, and the weights that it
-// and the last round evaluated. It knows rounds, their reports and the tester's incarnations, but
-// not which roles load test data, requests for a round, or the consequences of its result.
+// and the last round evaluated. It knows rounds and their reports, but not which roles load test
+// data, requests for a round, or the consequences of its result.
 //
-// Invariants: at most one round at a time; the reports of a round are from one incarnation of the
-// tester; weights_evaluated() is false after the weights have changed. Errors: none. Threads: a
-// value.
+// Invariants: at most one round at a time; weights_evaluated() is false after the weights have
+// changed. Errors: none. Threads: a value.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <set>
 
 #include "runtime/coordinator/report_sheet.hpp"
 
@@ -49,13 +47,6 @@ class evaluation_round {
   std::uint32_t missing() const { return sheet_->missing(); }
   // Returns the reports if this was the last one; the round is then over.
   std::optional<report_sheet> take(std::uint32_t packet, std::uint32_t first_layer, report r);
-  // A message of the tester has arrived, from this incarnation. Returns true if it is a new one and
-  // the round must be sent again: earlier reports of the round were of other weights and are
-  // discarded.
-  bool tester_lives(std::uint32_t incarnation);
-  // Restarted workers that must finish work units before they evaluate.
-  void put_off(std::uint32_t worker, bool yes);
-  std::set<std::uint32_t> take_put_off();
 
   // --- results
   void record_result(std::optional<double> accuracy);  // of the round that has just ended
@@ -79,8 +70,6 @@ class evaluation_round {
   std::optional<report_sheet> sheet_;
   bool by_tester_ = false;
   std::optional<std::uint64_t> evaluated_step_, evaluating_step_;
-  std::uint32_t tester_life_ = 0;  // the latest incarnation of the tester
-  std::set<std::uint32_t> put_off_;
 };
 
 }  // namespace troupe

@@ -3,13 +3,16 @@
 //   epochs, steps     at a step that is known in advance
 //   time              at the first step that completes after the given time
 //   target_accuracy   at the first evaluation that reaches it
-//   patience          after this many consecutive evaluations without a new best accuracy
+//   patience          after this many consecutive evaluations without a new best accuracy or loss
 #include "runtime/coordinator/finish.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "ops/option_specs.hpp"
 #include "runtime/base/number_text.hpp"
+#include "runtime/coordinator/compared_measure.hpp"
 
 namespace troupe {
 
@@ -35,21 +38,23 @@ struct target final : finish_condition {
 
 struct patience final : finish_condition {
   std::int64_t most, without_better = 0;
-  double best = -1;
-  explicit patience(std::int64_t n) : most(n) {}
+  compared_measure measure;
+  double best = -std::numeric_limits<double>::infinity();  // more is better
+  patience(std::int64_t n, const std::string& measure_) : most(n), measure(measure_) {}
   bool after_evaluation(const finish_facts& f) override {
-    without_better = f.accuracy > best ? 0 : without_better + 1;
-    best = std::max(best, f.accuracy);
+    const double now = measure.of(f.loss, f.accuracy);
+    without_better = now > best ? 0 : without_better + 1;
+    if (now > best) best = now;
     return without_better >= most;
   }
   std::string memory() const override { return number_text(without_better) + " " + number_text(best); }
   void recall(const std::string& text) override {
     const auto blank = text.find(' ');
     std::int64_t count = 0;
-    double before = -1;
+    double before = 0;
     if (blank == std::string::npos || !read_number(text.substr(0, blank), count) || !read_number(text.substr(blank + 1), before))
       return;
-    if (count < 0) return;
+    if (count < 0 || std::isnan(before)) return;
     without_better = std::min(count, most);
     best = before;
   }
@@ -94,12 +99,17 @@ void add_stock_finishes(finish_registry& r) {
          .doc = "at the first evaluation whose accuracy reaches a value",
          .specs = {bounded(option_of("value", option_kind::real, std::nullopt, "the accuracy"), 0.0, 1.0)},
          .make = [](const options& o, const finish_context&) { return std::make_unique<target>(o.real("value")); },
-         .needs_evaluations = true});
+         .needs_evaluations = true,
+         .needs_accuracy = [](const options&) { return true; }});
   r.add({.name = "patience",
-         .doc = "after the given number of consecutive evaluations without a better accuracy",
-         .specs = {whole("evaluations", "number of evaluations")},
-         .make = [](const options& o, const finish_context&) { return std::make_unique<patience>(o.integer("evaluations")); },
-         .needs_evaluations = true});
+         .doc = "after the given number of consecutive evaluations without a better accuracy or loss",
+         .specs = {whole("evaluations", "number of evaluations"),
+                   choice_option("measure", {"auto", "accuracy", "loss"},
+                                 "what is compared; auto: the accuracy if the model has one, else the loss")},
+         .make = [](const options& o,
+                    const finish_context&) { return std::make_unique<patience>(o.integer("evaluations"), o.text("measure")); },
+         .needs_evaluations = true,
+         .needs_accuracy = [](const options& o) { return o.text("measure") == "accuracy"; }});
 }
 
 finish_conditions make_finish(const finish_spec& s, const finish_registry& rows, const finish_context& c) {
@@ -116,7 +126,7 @@ finish_conditions make_finish(const finish_spec& s, const finish_registry& rows,
   if (s.epochs) add("epochs", one("count", *s.epochs));
   if (s.steps) add("steps", one("count", *s.steps));
   if (s.target_accuracy) add("target_accuracy", one("value", *s.target_accuracy));
-  if (s.patience) add("patience", one("evaluations", *s.patience));
+  if (s.patience) add("patience", {{{"evaluations", *s.patience}, {"measure", s.measure}}});
   if (s.seconds) add("time", one("seconds", *s.seconds));
   if (s.custom) {
     try {

@@ -55,6 +55,8 @@ struct finish_type {
   option_specs specs;
   std::function<std::unique_ptr<finish_condition>(const options&, const finish_context&)> make;  // may throw option_error
   bool needs_evaluations = false;  // never ends a job without evaluations: such a job is refused
+  // Whether the condition with these options never ends a job without an accuracy, too; null: no.
+  std::function<bool(const options&)> needs_accuracy = {};
 };
 
 class finish_registry : public type_table<finish_type> {};

@@ -12,22 +12,16 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/messages/best_evaluation.hpp"
 #include "runtime/messages/message.hpp"
 
 namespace troupe {
-
-// The evaluation whose weights have been stored as the best.
-struct best_evaluation {
-  std::uint64_t step = 0;
-  std::optional<double> accuracy;  // none: the model has no metric of which more is better
-  double loss = 0;
-};
 
 struct handover {
   std::uint64_t step = 0;                   // the boundary
   std::uint64_t evaluated = 0, rounds = 0;  // evaluation: step of the last round, number of rounds
   double accuracy = -1;                     // of the last round
-  std::optional<best_evaluation> best;      // none: no weights have been stored as the best
+  std::optional<best_evaluation> best;      // whose weights have been stored; none: no weights have been stored as the best
   double seconds = 0;                       // since the job began
   bool paused = false;
   std::uint64_t notified = 0;                    // steps up to this one were reported; repeated steps are not reported again

@@ -11,12 +11,10 @@ rate_plateau::rate_plateau(const options& o)
       factor_(o.real("factor")),
       threshold_(o.real("threshold")),
       least_(o.real("least")),
-      of_loss_(o.text("measure") == "loss"),
-      of_accuracy_(o.text("measure") == "accuracy") {}
+      measure_(o.text("measure")) {}
 
 bool rate_plateau::after_evaluation(double loss, double accuracy) {
-  const bool by_accuracy = of_accuracy_ || (!of_loss_ && accuracy >= 0);
-  const double now = by_accuracy ? accuracy : -loss;
+  const double now = measure_.of(loss, accuracy);
   if (now > best_ + threshold_) {  // false for NaN
     best_ = now;
     bad_ = 0;

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "ops/options.hpp"
+#include "runtime/coordinator/compared_measure.hpp"
 
 namespace troupe {
 
@@ -33,7 +34,7 @@ class rate_plateau {
  private:
   std::int64_t patience_;
   double factor_, threshold_, least_;
-  bool of_loss_, of_accuracy_;
+  compared_measure measure_;
   double best_ = -std::numeric_limits<double>::infinity();  // larger is better: the accuracy, or minus the loss
   std::int64_t bad_ = 0;                                    // consecutive evaluations without a new best
 };

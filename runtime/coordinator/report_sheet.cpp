@@ -1,17 +1,19 @@
 #include "runtime/coordinator/report_sheet.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "runtime/base/invariant.hpp"
 
 namespace troupe {
 
 report_sheet::report_sheet(std::uint32_t packets, std::uint32_t stages, const std::vector<packet_range>& ranges)
-    : packets_(packets), stages_(stages), missing_(packets * stages) {
+    : packets_(packets), missing_(packets * stages) {
   for (const auto& r : ranges) {
     for (auto p = r.first; p < r.first + r.count && p < packets; ++p)
-      packets_[p].owner = static_cast<std::uint32_t>(shares_.size());
-    shares_.push_back({r, r.count * stages});
+      packets_[p].owner = static_cast<std::uint32_t>(missing_of_.size());
+    missing_of_.push_back(r.count * stages);
   }
 }
 
@@ -21,56 +23,47 @@ std::optional<std::uint32_t> report_sheet::owner_of(std::uint32_t packet) const 
 }
 
 bool report_sheet::take(std::uint32_t packet, std::uint32_t first_layer, report r) {
-  if (packet >= packets_.size() || packets_[packet].given_up) return false;
+  if (packet >= packets_.size()) return false;
   auto& notified = packets_[packet].by_stage;
   if (std::any_of(notified.begin(), notified.end(), [&](const auto& t) { return t.first == first_layer; })) return false;
   notified.emplace_back(first_layer, std::move(r));
-  no_longer_missing(packet, 1);
+  invariant(missing_ > 0, "a sheet lacks at least the report that it takes");
+  --missing_;
+  if (const auto worker = owner_of(packet)) --missing_of_[*worker];
   return true;
-}
-
-void report_sheet::no_longer_missing(std::uint32_t packet, std::uint32_t reports) {
-  invariant(missing_ >= reports, "a sheet lacks at least the reports that are taken from it");
-  missing_ -= reports;
-  if (const auto worker = owner_of(packet)) shares_[*worker].missing -= reports;
-}
-
-void report_sheet::give_up_worker(std::uint32_t worker) {
-  auto& s = shares_[worker];
-  for (auto p = s.range.first; p < s.range.first + s.range.count; ++p) packets_[p].given_up = true;
-  invariant(missing_ >= s.missing, "a sheet lacks at least what one worker lacks");
-  missing_ -= s.missing;
-  s.missing = 0;
-}
-
-void report_sheet::give_up_packet(std::uint32_t packet) {
-  auto& p = packets_[packet];
-  const auto lacking = stages_ - static_cast<std::uint32_t>(p.by_stage.size());
-  if (p.given_up || lacking == 0) return;
-  p.given_up = true;
-  no_longer_missing(packet, lacking);
-}
-
-report_sheet report_sheet::emptied() const {
-  std::vector<packet_range> ranges;
-  for (const auto& s : shares_) ranges.push_back(s.range);
-  return {packets(), stages_, ranges};
 }
 
 scalars report_sheet::means(const model_graph& g) const {
   scalars means;
   for (const auto& l : g.layers) {
     double sum = 0, weight = 0;
+    bool reported = false;
     for (const auto& packet : packets_)
       for (const auto& [stage, r] : packet.by_stage)
-        for (const auto& [name, value] : r.values)
-          if (name == l.name) {
-            sum += value * r.valid;
-            weight += r.valid;
-          }
-    if (weight > 0) means.emplace_back(l.name, sum / weight);
+        for (std::size_t i = 0; i < r.values.size(); ++i) {
+          const auto& [name, value] = r.values[i];
+          if (name != l.name) continue;
+          const double counted = i < r.weights.size() ? r.weights[i] : r.valid;
+          reported = reported || r.valid > 0;
+          if (counted == 0) continue;  // none of its labels counts
+          sum += value * counted;
+          weight += counted;
+        }
+    if (!reported) continue;
+    double mean = 0;
+    if (weight > 0)
+      mean = sum / weight;
+    else if (l.maths->is_loss())
+      mean = std::numeric_limits<double>::quiet_NaN();
+    means.emplace_back(l.name, mean);
   }
   return means;
+}
+
+bool well_formed(const report& r) {
+  if (r.weights.empty()) return true;
+  if (r.weights.size() != r.values.size()) return false;
+  return std::all_of(r.weights.begin(), r.weights.end(), [](double w) { return std::isfinite(w) && w >= 0; });
 }
 
 bool reports_in(const model_graph& g, const role_plan& r, bool train) {

@@ -24,11 +24,6 @@ class rest_notices {
     notified_[worker] = until;
     return notice{++notices_, until};
   }
-  // The worker was restarted.
-  void forget(std::uint32_t worker) {
-    notified_[worker] = 0;
-    forgot_ = true;
-  }
   // A new mode begins, in which no worker has been notified.
   void forget_all() {
     notified_.assign(notified_.size(), 0);

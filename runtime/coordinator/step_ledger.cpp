@@ -12,8 +12,7 @@ step_ledger::step_ledger(const job_plan& plan, std::uint32_t stages, std::uint64
       packets_(plan.packets),
       stages_(stages),
       completed_(first),
-      entries_(plan.ranges.size(), entry{first, first, first}),
-      lives_(plan.workers.size(), 0),
+      entries_(plan.ranges.size(), entry{first, first}),
       max_granted_(entries_.empty() ? 0 : first),
       max_done_(max_granted_),
       sum_done_(first * entries_.size()) {}
@@ -29,10 +28,8 @@ report_sheet& step_ledger::sheet(std::uint64_t step) {
   const auto at = sheets_.find(step);
   if (at != sheets_.end()) return at->second;
   auto& s = sheets_.emplace(step, report_sheet(packets_, stages_, ranges_)).first->second;
-  for (std::uint32_t w = 0; w < entries_.size(); ++w) {
-    if (step < entries_[w].joined_at) s.give_up_worker(w);
+  for (std::uint32_t w = 0; w < entries_.size(); ++w)
     if (s.complete_of(w)) note_change(w);
-  }
   return s;
 }
 
@@ -88,30 +85,6 @@ std::uint64_t step_ledger::least_done(const std::function<bool(std::uint32_t)>& 
   for (std::uint32_t w = 0; w < entries_.size(); ++w)
     if (of(w)) least = std::min(least, entries_[w].done);
   return least;
-}
-
-bool step_ledger::meet(std::uint32_t worker, std::uint32_t incarnation) {
-  return incarnation > 0 && incarnation == std::exchange(lives_[worker], incarnation);
-}
-
-void step_ledger::give_up_before(std::uint32_t worker, std::uint64_t step) {
-  entries_[worker].joined_at = std::max(entries_[worker].joined_at, step);
-  note_change(worker);
-  for (auto& [s, of] : sheets_)
-    if (s < step) of.give_up_worker(worker);
-}
-
-void step_ledger::give_up_packets(const std::function<bool(std::uint64_t step, std::uint32_t packet)>& which) {
-  for (auto& [step, of] : sheets_)
-    for (std::uint32_t p = 0; p < of.packets(); ++p)
-      if (which(step, p)) {
-        of.give_up_packet(p);
-        if (const auto worker = of.owner_of(p)) note_change(*worker);
-      }
-}
-
-void step_ledger::open_below(std::uint64_t step) {
-  for (auto s = completed_; s < step; ++s) sheet(s);
 }
 
 }  // namespace troupe

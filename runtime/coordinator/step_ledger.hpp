@@ -1,11 +1,9 @@
 // The coordinator's account of steps: grants, reports, complete steps, and the progress of each
-// worker. It knows steps, packets, workers and their incarnations, but not the contents of reports
-// or the boundaries.
+// worker. It knows steps, packets and workers, but not the contents of reports or the boundaries.
 //
-// Invariants: a step is complete when all its reports have arrived or are given up, and is returned
-// once, in order; reports of steps that are complete or not granted are dropped; after the restart
-// of a worker its reports of steps before the one it joined at are dropped, also late ones of an
-// earlier incarnation; grants and progress never decrease. Errors: none. Threads: a value.
+// Invariants: a step is complete when all its reports have arrived, and is returned once, in order;
+// reports of steps that are complete or not granted are dropped; grants and progress never
+// decrease. Errors: none. Threads: a value.
 #pragma once
 
 #include <cstdint>
@@ -49,25 +47,12 @@ class step_ledger {
   bool wants(std::uint64_t step) const { return step >= completed_ && step < max_granted(); }
   // As report_sheet::take.
   bool take(std::uint64_t step, std::uint32_t packet, std::uint32_t first_layer, report r);
-  // Returns the steps that have become complete, in order. Call it whenever reports were taken or
-  // given up.
+  // Returns the steps that have become complete, in order. Call it whenever reports were taken.
   std::vector<complete_step> take_complete();
-
-  // --- restarted workers
-  // A worker has sent ready{joined}. Returns true if it has done so before in this incarnation.
-  bool meet(std::uint32_t worker, std::uint32_t incarnation);
-  std::uint32_t life(std::uint32_t worker) const { return lives_[worker]; }
-  // Stops waiting for the worker's reports of steps before `step`.
-  void give_up_before(std::uint32_t worker, std::uint64_t step);
-  // Stops waiting for missing reports of these packets, in the steps that have had a report.
-  void give_up_packets(const std::function<bool(std::uint64_t step, std::uint32_t packet)>& which);
-  // Steps below `step` may now be complete without any report, if all their reports are given up.
-  void open_below(std::uint64_t step);
 
  private:
   struct entry {
     std::uint64_t granted = 0, done = 0;
-    std::uint64_t joined_at = 0;          // reports of earlier steps are not awaited
     bool changed = false, risen = false;  // is in changed_, risen_
   };
   report_sheet& sheet(std::uint64_t step);
@@ -77,8 +62,7 @@ class step_ledger {
   std::vector<packet_range> ranges_;
   std::uint32_t packets_, stages_;
   std::uint64_t completed_;
-  std::vector<entry> entries_;        // by worker
-  std::vector<std::uint32_t> lives_;  // by worker, including workers that host placed layers: the incarnation that has joined
+  std::vector<entry> entries_;  // by worker
   std::map<std::uint64_t, report_sheet> sheets_;
   // A report costs the same whatever the number of workers: sums and maxima of the entries, workers
   // whose reports have changed since the last take_complete(), and workers for take_risen().

@@ -47,7 +47,6 @@ bool work_unit_book::done(std::uint32_t worker, std::uint32_t first) {
   const auto e = std::find_if(all_.begin(), all_.end(), [&](const entry& x) { return x.what.first == first; });
   if (e == all_.end() || worker >= has_.size() || !e->given.count(worker) || e->done) return false;
   e->done = true;
-  e->by = worker;
   invariant(left_ > 0, "a work unit that is finished now was open");
   --left_;
   for (auto w : e->given) {
@@ -57,42 +56,11 @@ bool work_unit_book::done(std::uint32_t worker, std::uint32_t first) {
   return true;
 }
 
-bool work_unit_book::has_done(std::uint32_t packet) const {
-  return std::any_of(all_.begin(), all_.end(),
-                     [&](const entry& e) { return e.done && e.what.first <= packet && packet < e.what.first + e.what.count; });
-}
-
 void work_unit_book::finish() {
-  over_ = true;
   for (auto& e : all_) e.done = true;
   has_.assign(has_.size(), 0);
   undealt_.clear();
   left_ = 0;
-}
-
-std::vector<work_unit> work_unit_book::done_by(std::uint32_t worker) const {
-  std::vector<work_unit> list;
-  for (const auto& e : all_)
-    if (e.done && e.by == worker) list.push_back(e.what);
-  return list;
-}
-
-void work_unit_book::lost(std::uint32_t worker) {
-  if (worker >= has_.size()) return;
-  has_[worker] = 0;
-  if (over_) return;
-  for (std::size_t at = 0; at < all_.size(); ++at) {
-    auto& e = all_[at];
-    if (e.done && e.by == worker) {
-      e.done = false;
-      ++left_;
-      for (auto w : e.given)
-        if (w != worker) ++has_[w];
-    }
-    if (!e.given.erase(worker) || e.done || !e.given.empty()) continue;
-    out_.erase(std::find(out_.begin(), out_.end(), at));
-    undealt_.push_front(at);
-  }
 }
 
 }  // namespace troupe

@@ -1,8 +1,7 @@
 // The work units of one step, dealt to workers (Dean et al. 2012, section 4.2). Each worker has a
 // few units ahead; when all are dealt, copies of the units that have been out longest go to idle
 // workers. The first answer counts.
-// Invariants: a unit is done once; a worker never gets the same unit twice (except after a
-// restart).
+// Invariants: a unit is done once; a worker never gets the same unit twice.
 #pragma once
 
 #include <cstdint>
@@ -30,17 +29,8 @@ class work_unit_book {
   bool done(std::uint32_t worker, std::uint32_t first);
   // Marks all units as done: the weights of the next version exist.
   void finish();
-  // A worker was restarted. Unless the step is over, its open units are dealt again, and so are the
-  // units that it was the first to finish: some of its sums may have been lost although its answer
-  // arrived. Other workers that have a copy may have dropped it, if their layers are at the next
-  // version, so the worker may be given the same units again.
-  void lost(std::uint32_t worker);
-  // The units that this worker was the first to finish.
-  std::vector<work_unit> done_by(std::uint32_t worker) const;
 
   bool complete() const { return left_ == 0; }
-  // Returns true if the unit that contains this packet is done.
-  bool has_done(std::uint32_t packet) const;
   std::uint64_t step() const { return step_; }
   std::uint64_t copies() const { return copies_; }
 
@@ -49,7 +39,6 @@ class work_unit_book {
     work_unit what;
     std::set<std::uint32_t> given;  // workers
     bool done = false;
-    std::uint32_t by = ~0u;  // the worker that did it
   };
 
   std::uint64_t step_;
@@ -57,7 +46,6 @@ class work_unit_book {
   std::deque<std::size_t> undealt_, out_;  // indices into all_; out_: dealt ones, in the order of dealing
   std::vector<std::uint32_t> has_;         // by worker: open units
   std::size_t left_;
-  bool over_ = false;
   std::uint64_t copies_ = 0;
 };
 

@@ -106,7 +106,7 @@ void hold_blocks(const plan_view& v, const role_plan& r, role_memory& m) {
     m.states += trains ? v.plan.rule_states * bytes : 0;
     if (cut(v, b) && b.takers.empty()) m.gradients += bytes;
     if (v.plan.nodes.size() == 1) continue;
-    m.parameters += bytes;  // the previous value, for a restarted worker
+    m.parameters += bytes;  // the previous version, for recovery from node failures
     if (trains && v.job.max_failures.value_or(1) > 0)
       m.states += v.plan.rule_states * bytes;  // and its states, for recovery from node failures
   }

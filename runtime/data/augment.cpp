@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <string>
+#include <utility>
 
 #include "ops/option_specs.hpp"
 #include "runtime/data/random.hpp"
@@ -10,7 +12,8 @@
 namespace troupe {
 namespace {
 
-constexpr std::uint64_t tag = 0x6175676d656e7430;  // separates these draws from those of samplers and sources
+constexpr std::uint64_t tag = 0x6175676d656e7430;         // separates these draws from those of samplers and sources
+constexpr std::uint64_t change_tag = 0x6368616e67657331;  // those of changed() from those of drawn()
 constexpr double max_side = 65535;
 
 // `key`'s numbers by channel: one for all channels, or one for each; `otherwise` if the list is
@@ -50,12 +53,27 @@ option_specs augmentation::specs() {
           bounded(option_of("crop_width", kind::integer, zero, "instead of crop"), 0, max_side),
           bounded(option_of("pad", kind::integer, zero, "zeros on each side, before the crop"), 0, max_side),
           flag_option("mirror", false, "in training, flips each image left to right with probability 1/2"),
+          real_option("rotate", 0.0, "in training, rotates by an angle of at most so many degrees, either way", 0, 180),
+          real_option("zoom", 0.0, "in training, enlarges by a factor in 1 - zoom to 1 + zoom", 0, 0.9),
+          real_option("shear", 0.0, "in training, slants by an angle of at most so many degrees, either way", 0, 60),
+          real_option("translate", 0.0, "in training, shifts by at most this part of height and width, any way", 0, 1),
+          real_option("brightness", 0.0, "in training, multiplies bytes by a factor in 1 - brightness to 1 + brightness", 0, 1),
+          real_option("contrast", 0.0, "in training, the same for their distance from the image's mean grey", 0, 1),
+          real_option("saturation", 0.0, "in training, the same for their distance from the pixel's grey (RGB)", 0, 1),
+          real_option("hue", 0.0, "in training, turns hues by at most this part of their circle, either way (RGB)", 0, 0.5),
+          real_option("erase", 0.0, "in training, the probability that a rectangle of 2 to 33 % of the image becomes zeros", 0, 1),
           option_of("scale", kind::reals, no_numbers, "value = value * scale - mean, one number or one for each channel; none: 1"),
           option_of("mean", kind::reals, no_numbers, "subtracted after scaling, one number or one for each channel; none: 0")};
 }
 
-augmentation::augmentation(const options& o, const shape& example, bool ids, std::uint64_t seed)
-    : key_(sub_key(seed, tag)), in_(example), pad_(o.integer("pad")), mirror_(o.flag("mirror")) {
+augmentation::augmentation(const options& o, const shape& example, bool ids, std::uint64_t seed, std::optional<byte_scaling> bytes,
+                           channel_order order)
+    : key_(sub_key(seed, tag)),
+      in_(example),
+      pad_(o.integer("pad")),
+      mirror_(o.flag("mirror")),
+      bytes_(std::move(bytes)),
+      order_(order) {
   if (ids || example.rank() != 3)
     throw option_error("", "augment is for images [channels, height, width]; this source yields " + (ids ? "ids " : std::string()) +
                                example.to_string());
@@ -68,6 +86,25 @@ augmentation::augmentation(const options& o, const shape& example, bool ids, std
   mean_ = per_channel(o, "mean", 0.0, example[0]);
   plain_ = std::all_of(scale_.begin(), scale_.end(), [](double s) { return s == 1; }) &&
            std::all_of(mean_.begin(), mean_.end(), [](double m) { return m == 0; });
+  read_changes(o);
+}
+
+void augmentation::read_changes(const options& o) {
+  const auto read = [&](const char* key, double& into) {
+    into = o.real(key);
+    changes_ = changes_ || into != 0;
+  };
+  read("rotate", most_.rotate), read("zoom", most_.zoom), read("shear", most_.shear), read("translate", most_.translate);
+  read("brightness", most_.brightness), read("contrast", most_.contrast), read("saturation", most_.saturation),
+      read("hue", most_.hue);
+  read("erase", most_.erase);
+  for (const char* key : {"brightness", "contrast", "saturation", "hue"})
+    if (o.real(key) != 0 && !bytes_)
+      throw option_error(
+          key, std::string(key) + " changes bytes, as those of the sources images and idx; the values of this source are numbers");
+  for (const char* key : {"saturation", "hue"})
+    if (o.real(key) != 0 && in_[0] != 3)
+      throw option_error(key, std::string(key) + " is for images of three channels (RGB); these have " + std::to_string(in_[0]));
 }
 
 augmentation::draw augmentation::drawn(std::uint64_t step, std::int64_t place) const {
@@ -77,6 +114,29 @@ augmentation::draw augmentation::drawn(std::uint64_t step, std::int64_t place) c
   d.x = static_cast<std::int64_t>(rng.draw_below(static_cast<std::uint64_t>(in_[2] + 2 * pad_ - out_[2] + 1)));
   d.mirror = mirror_ && (rng.next() >> 63) != 0;
   return d;
+}
+
+augmentation::change augmentation::changed(std::uint64_t step, std::int64_t place) const {
+  counter_rng rng(sub_key(sub_key(sub_key(key_, change_tag), step), static_cast<std::uint64_t>(place)));
+  const auto uniform = [&rng](double from, double to) {
+    return from + (to - from) * static_cast<double>(rng.next() >> 11) * 0x1p-53;
+  };
+  const auto either_way = [&](double most) { return uniform(-most, most); };
+  change c;
+  // Each has a draw of its own, so that one option does not change what another does.
+  const double rotate = either_way(most_.rotate), zoom = either_way(most_.zoom), shear = either_way(most_.shear),
+               right = either_way(most_.translate), down = either_way(most_.translate), brightness = either_way(most_.brightness),
+               contrast = either_way(most_.contrast), saturation = either_way(most_.saturation), hue = either_way(most_.hue);
+  c.motion = {rotate, 1 + zoom, shear, right * static_cast<double>(in_[2]), down * static_cast<double>(in_[1])};
+  c.colours = {1 + brightness, 1 + contrast, 1 + saturation, hue};
+  if (uniform(0, 1) >= most_.erase) return c;
+  const double area = uniform(0.02, 0.33) * static_cast<double>(out_[1] * out_[2]), aspect = std::exp(either_way(std::log(3.3)));
+  const auto side = [](double wanted, std::int64_t most) { return std::clamp<std::int64_t>(std::lround(wanted), 1, most); };
+  c.erased.height = side(std::sqrt(area * aspect), out_[1]);
+  c.erased.width = side(std::sqrt(area / aspect), out_[2]);
+  c.erased.y = static_cast<std::int64_t>(rng.draw_below(static_cast<std::uint64_t>(out_[1] - c.erased.height + 1)));
+  c.erased.x = static_cast<std::int64_t>(rng.draw_below(static_cast<std::uint64_t>(out_[2] - c.erased.width + 1)));
+  return c;
 }
 
 augmentation::draw augmentation::middle() const {
@@ -111,6 +171,30 @@ void augmentation::write(const draw& d, const T* in, T* out) const {
   }
 }
 
+template <class T>
+void augmentation::train(std::uint64_t step, std::int64_t first, const std::vector<std::int64_t>& indices, const tensor& raw,
+                         tensor& data) const {
+  const auto* in = raw.data<T>();
+  auto* out = data.mutable_data<T>();
+  std::vector<T> image(static_cast<std::size_t>(in_.count())), moved(image.size());
+  for (std::size_t i = 0; i < indices.size(); ++i, in += in_.count(), out += out_.count()) {
+    if (indices[i] < 0) {
+      std::fill_n(out, out_.count(), T{0});
+      continue;
+    }
+    const auto place = first + static_cast<std::int64_t>(i);
+    const auto c = changed(step, place);
+    std::copy_n(in, image.size(), image.begin());
+    if (c.colours.changes()) colour_image(c.colours, in_, *bytes_, order_, image.data());
+    if (c.motion.moves()) {
+      move_image(c.motion, in_, image.data(), moved.data());
+      image.swap(moved);
+    }
+    write(drawn(step, place), image.data(), out);
+    erase_from_image(c.erased, out_, out);
+  }
+}
+
 template <class T, class Draw>
 void augmentation::all(const std::vector<std::int64_t>& indices, const tensor& raw, tensor& data, const Draw& draw_of) const {
   const auto* in = raw.data<T>();
@@ -127,6 +211,13 @@ void augmentation::training(std::uint64_t step, std::int64_t first, const std::v
                             tensor& data) const {
   assert(raw.type() == data.type() && raw.count() == static_cast<std::int64_t>(indices.size()) * in_.count());
   assert(data.count() == static_cast<std::int64_t>(indices.size()) * out_.count());
+  if (changes_) {
+    if (raw.type() == dtype::f64)
+      train<double>(step, first, indices, raw, data);
+    else
+      train<float>(step, first, indices, raw, data);
+    return;
+  }
   const auto draw_of = [&](std::int64_t i) { return drawn(step, first + i); };
   raw.type() == dtype::f64 ? all<double>(indices, raw, data, draw_of) : all<float>(indices, raw, data, draw_of);
 }

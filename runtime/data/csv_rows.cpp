@@ -12,11 +12,12 @@ constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 20, most_piece_bytes =
 
 csv_rows::csv_rows(std::string path, csv_columns c, std::shared_ptr<const random_bytes> file)
     : path_(std::move(path)), columns_(std::move(c)), file_(std::move(file)) {
-  // Pieces are parsed without the header line, so columns are named by number.
+  // Pieces are parsed without the header line; its names are for messages.
   format_.separator = columns_.separator;
   format_.header = false;
+  format_.missing = columns_.missing;
   for (std::size_t k = 0; k < columns_.columns; ++k)
-    if (!std::binary_search(columns_.keep.begin(), columns_.keep.end(), k)) format_.ignore.push_back(std::to_string(k));
+    if (!std::binary_search(columns_.keep.begin(), columns_.keep.end(), k)) format_.skip.push_back(k);
 }
 
 expected<std::shared_ptr<csv_rows>> csv_rows::open(const std::string& path, csv_columns c) {
@@ -27,19 +28,19 @@ expected<std::shared_ptr<csv_rows>> csv_rows::open(const std::string& path, csv_
   return made;
 }
 
-// Reads the piece that begins at p.at: whole lines of about piece_bytes. Sets p.bytes.
+// Reads the piece that begins at p.at: whole records of about piece_bytes. Sets p.bytes.
 expected<void> csv_rows::take_piece(piece& p) {
   for (auto n = piece_bytes;; n *= 2) {
     n = std::min(n, file_->size() - p.at);
     text_.resize(n);
     if (const auto fine = file_->read(p.at, text_.data(), n); !fine) return unexpected(fine.error().in(path_));
     if (p.at + n == file_->size()) break;
-    const auto end = std::find(text_.rbegin(), text_.rend(), std::uint8_t{'\n'});
-    if (end != text_.rend()) {
-      text_.resize(static_cast<std::size_t>(text_.rend() - end));
+    if (const auto complete = complete_csv_records(text_, columns_.separator); complete > 0) {
+      text_.resize(complete);
       break;
     }
-    if (n >= most_piece_bytes) return unexpected(error(path_ + ":" + std::to_string(p.line + 1) + ": a line of more than 64 MiB"));
+    if (n >= most_piece_bytes)
+      return unexpected(error(path_ + ":" + std::to_string(p.line + 1) + ": more than 64 MiB without the end of a record"));
   }
   p.bytes = text_.size();
   return {};
@@ -70,7 +71,8 @@ expected<void> csv_rows::find_pieces() {
     auto first = parse_csv_first_line(text_, columns_.separator);
     if (!first) return unexpected(error(path_ + ": " + first.error().text));
     p.at = first->bytes;
-    p.line = first->line;
+    p.line = first->lines;
+    format_.names = std::move(first->fields);
   }
   while (p.at < file_->size()) {
     if (auto fine = take_piece(p); !fine) return fine;

@@ -1,6 +1,6 @@
 // The rows of a CSV file of any size (csv_file.hpp). open() parses the file once, piece by piece,
 // and so finds every mistake before a row is used; read() parses the piece of a row again. The
-// memory is that of one piece, about 1 MiB of text, and 32 bytes for each piece.
+// memory is that of one piece, about 1 MiB of records, and 32 bytes for each piece.
 // Errors: open() returns a message that begins with the path and the line; read() throws
 // std::runtime_error with the path if the file has changed.
 // Threads: one at a time.
@@ -21,6 +21,7 @@ struct csv_columns {
   bool header = true;             // the first line names the columns
   std::vector<std::size_t> keep;  // columns that are read, in ascending order
   std::size_t columns = 0;        // of the file
+  bool missing = false;           // as csv_format::missing
 };
 
 class csv_rows {
@@ -28,7 +29,7 @@ class csv_rows {
   static expected<std::shared_ptr<csv_rows>> open(const std::string& path, csv_columns c);
 
   std::int64_t size() const { return rows_; }
-  // The values of row i, from the columns that are read.
+  // The values of row i, from the columns that are read; NaN: missing.
   const double* row(std::int64_t i);
 
  private:

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <stdexcept>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "runtime/base/wording.hpp"
 #include "runtime/data/csv_rows.hpp"
@@ -103,14 +105,24 @@ class npy_input final : public number_input {
 
 class csv_rows_input final : public number_input {
  public:
-  csv_rows_input(std::string path, const input_format& f, std::shared_ptr<csv_rows> rows)
-      : number_input(std::move(path), f, true), rows_(std::move(rows)) {
+  // `order`: for each value of an example its place in a row.
+  csv_rows_input(std::string path, const input_format& f, std::shared_ptr<csv_rows> rows, std::vector<std::size_t> order,
+                 std::vector<double> fill)
+      : number_input(std::move(path), f, true), rows_(std::move(rows)), order_(std::move(order)), fill_(std::move(fill)) {
     count_ = rows_->size();
   }
 
  private:
-  void numbers(std::int64_t i, double* out) const override { std::copy_n(rows_->row(i), example().count(), out); }
+  void numbers(std::int64_t i, double* out) const override {
+    const auto* row = rows_->row(i);
+    for (std::size_t k = 0; k < order_.size(); ++k) {
+      out[k] = row[order_[k]];
+      if (std::isnan(out[k]) && !fill_.empty()) out[k] = fill_[k];
+    }
+  }
   std::shared_ptr<csv_rows> rows_;
+  std::vector<std::size_t> order_;
+  std::vector<double> fill_;
 };
 
 class idx_input final : public number_input {
@@ -164,15 +176,11 @@ expected<void> check_examples(const std::vector<std::int64_t>& extents, const sh
 expected<void> skip_columns(const std::vector<std::string>& words, const std::vector<std::string>& names, bool needed,
                             std::vector<bool>& skip) {
   for (const auto& word : words) {
-    auto at = static_cast<std::size_t>(std::find(names.begin(), names.end(), word) - names.begin());
-    if (at == names.size()) {
-      const auto [end, bad] = std::from_chars(word.data(), word.data() + word.size(), at);
-      if (bad != std::errc{} || end != word.data() + word.size()) at = names.size();
-    }
-    if (at < names.size())
-      skip[at] = true;
+    const auto at = csv_column(word, names);
+    if (at)
+      skip[*at] = true;
     else if (needed)
-      return unexpected(error("there is no column " + in_quotes(word) + " (it has " + std::to_string(names.size()) + " columns)"));
+      return unexpected(at.error());
   }
   return {};
 }
@@ -197,19 +205,6 @@ void skip_labels(const std::vector<std::string>& labels, const std::vector<std::
   }
 }
 
-// The first line that is not empty. Without its end: it may continue.
-std::string_view first_line_in(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of("\xef\xbb\xbf\r\n "), text.size()));
-  return text.substr(0, std::min(text.find('\n'), text.size() - 1) + 1);
-}
-
-char likely_separator(std::string_view line) {
-  char best = ',';
-  for (const char c : {',', ';', '\t'})
-    if (std::count(line.begin(), line.end(), c) > std::count(line.begin(), line.end(), best)) best = c;
-  return best;
-}
-
 std::string_view text_of(const std::vector<std::uint8_t>& content) {
   return {reinterpret_cast<const char*>(content.data()), content.size()};
 }
@@ -221,17 +216,72 @@ expected<std::vector<std::uint8_t>> beginning_of(const random_bytes& file, std::
   return out;
 }
 
-// At least the first line that is not empty.
-expected<std::vector<std::uint8_t>> first_line_of(const random_bytes& file) {
+// At least the first record that is not empty, if it has at most 64 MiB, and its separator.
+expected<std::vector<std::uint8_t>> first_record_of(const random_bytes& file, std::optional<char>& separator) {
   constexpr std::size_t usual = std::size_t{1} << 16, most = std::size_t{64} << 20;
   auto r = beginning_of(file, usual);
-  return r && !first_line_in(text_of(*r)).ends_with('\n') ? beginning_of(file, most) : r;
+  if (!r) return r;
+  if (!separator) separator = likely_csv_separator(text_of(*r));
+  return complete_csv_records(*r, *separator) > 0 ? r : beginning_of(file, most);
+}
+
+// Whether a first line is a header with the names that the net knows. A number may be a value.
+bool has_input_names(const std::vector<std::string>& names, const csv_input& c) {
+  const std::unordered_set<std::string_view> there(names.begin(), names.end());
+  std::size_t found = 0, words = 0;
+  for (const auto& n : c.inputs) {
+    const bool here = there.contains(n);
+    found += here ? 1 : 0;
+    words += here && !is_csv_number(n) ? 1 : 0;
+  }
+  return words > 0 || (found > 0 && found == c.inputs.size());
+}
+
+// The columns of the net's inputs, by name. Columns of the same name keep their order, if the file
+// has as many of them as the net takes.
+expected<std::vector<std::size_t>> named_columns(const std::vector<std::string>& names, const std::vector<bool>& skip,
+                                                 const csv_input& c) {
+  std::unordered_map<std::string_view, std::vector<std::size_t>> places;
+  std::unordered_map<std::string_view, std::size_t> wanted, taken;
+  for (std::size_t k = 0; k < names.size(); ++k) places[names[k]].push_back(k);
+  for (const auto& n : c.inputs) ++wanted[n];
+  std::vector<std::size_t> columns;
+  for (const auto& n : c.inputs) {
+    auto& of = places[n];
+    if (of.size() > wanted[n]) std::erase_if(of, [&](std::size_t k) { return skip[k]; });
+    if (of.size() < wanted[n])
+      return unexpected(error("the net takes column " + in_quotes(n) + ", which is not there" +
+                              (of.empty() ? "" : " " + std::to_string(wanted[n]) + " times") +
+                              " (columns: " + csv_column_list(names) + ")"));
+    if (of.size() > wanted[n])
+      return unexpected(error(std::to_string(of.size()) + " columns have the name " + in_quotes(n) + ", but the net takes " +
+                              std::to_string(wanted[n]) + " of them; --ignore NUMBER skips a column (from 0)"));
+    columns.push_back(of[taken[n]++]);
+  }
+  return columns;
+}
+
+// The columns of a file that are an example, in its order.
+expected<std::vector<std::size_t>> example_columns(const std::vector<std::string>& names, const input_format& f,
+                                                   const csv_input& c) {
+  std::vector<bool> skip(names.size());
+  if (const auto found = skip_columns(c.ignore, names, true, skip); !found) return unexpected(found.error());
+  std::vector<std::size_t> columns;
+  if (has_input_names(names, c)) return named_columns(names, skip, c);
+  (void)skip_columns(c.absent, names, false, skip);
+  const auto wanted = static_cast<std::size_t>(f.example.count());
+  skip_labels(c.labels, names, wanted, skip);
+  for (std::size_t k = 0; k < names.size(); ++k)
+    if (!skip[k]) columns.push_back(k);
+  if (columns.size() == wanted) return columns;
+  return unexpected(error("a line has " + std::to_string(columns.size()) + " numbers, but the net takes " + f.example.to_string() +
+                          " (" + std::to_string(wanted) + " numbers); --ignore COLUMN skips columns"));
 }
 
 }  // namespace
 
 input_format input_format_of(const source& s, const std::string& source_name, const options& values) {
-  input_format f{s.example(), s.ids(), {}, {}, false};
+  input_format f{s.example(), s.ids(), {}, {}, false, s.picture_order()};
   if (const auto b = s.bytes()) {
     f.scale = b->scale;
     f.mean = b->mean;
@@ -253,11 +303,17 @@ input_format input_format_of(const source& s, const std::string& source_name, co
   return f;
 }
 
-csv_input csv_input_of(const std::string& source_name, const options& values) {
-  if (source_name != "csv") return {};
-  auto labels = values.get<std::vector<std::string>>("targets");
-  if (const auto& label = values.text("label"); !label.empty()) labels.push_back(label);
-  return {csv_separator_of(values), values.flag("header"), std::move(labels), {}, values.get<std::vector<std::string>>("ignore")};
+csv_input csv_input_of(const source& s) {
+  const auto t = s.table();
+  if (!t) return {};
+  csv_input c;
+  c.separator = t->separator;
+  c.header = t->header;
+  c.labels = t->labels;
+  c.absent = t->ignored;
+  if (t->header) c.inputs = t->inputs;
+  c.fill = t->fill;
+  return c;
 }
 
 input_result open_npy_input(const std::string& path, const input_format& f) {
@@ -278,32 +334,27 @@ input_result npy_input_of(const std::string& name, std::shared_ptr<const random_
 input_result open_csv_input(const std::string& path, const input_format& f, const csv_input& c) {
   auto file = open_bytes(path);
   if (!file) return unexpected(file.error().in(path));
-  auto beginning = first_line_of(**file);
+  auto separator = c.separator;
+  auto beginning = first_record_of(**file, separator);
   if (!beginning) return unexpected(beginning.error().in(path));
-  const auto& content = *beginning;
-  const auto separator = c.separator.value_or(likely_separator(first_line_in(text_of(content))));
-  auto first = parse_csv_first_line(content, separator);
+  auto first = parse_csv_first_line(*beginning, *separator);
   if (!first) {
     const auto& e = first.error();
     return unexpected(error(path + ":" + (e.line > 0 ? std::to_string(e.line) + ":" : "") + " " + e.text));
   }
   const auto& names = first->fields;
-  std::vector<bool> skip(names.size());
-  if (const auto found = skip_columns(c.ignore, names, true, skip); !found) return unexpected(found.error().in(path));
-  (void)skip_columns(c.absent, names, false, skip);
-  const auto wanted = static_cast<std::size_t>(f.example.count());
-  skip_labels(c.labels, names, wanted, skip);
-  csv_columns columns{separator, false, {}, names.size()};
-  bool numbers = true;
-  for (std::size_t k = 0; k < names.size(); ++k)
-    if (!skip[k]) columns.keep.push_back(k), numbers = numbers && is_csv_number(names[k]);
-  columns.header = c.header.value_or(!numbers);
-  if (columns.keep.size() != wanted)
-    return unexpected(error(path + ": a line has " + std::to_string(columns.keep.size()) + " numbers, but the net takes " +
-                            f.example.to_string() + " (" + std::to_string(wanted) + " numbers); --ignore COLUMN skips columns"));
+  const auto chosen = example_columns(names, f, c);
+  if (!chosen) return unexpected(chosen.error().in(path));
+  csv_columns columns{*separator, has_input_names(names, c), *chosen, names.size(), !c.fill.empty()};
+  std::sort(columns.keep.begin(), columns.keep.end());
+  for (const auto k : columns.keep)
+    columns.header = columns.header || (c.header && !is_csv_number(names[k]) && !is_missing_csv_field(names[k]));
+  std::vector<std::size_t> order;
+  for (const auto k : *chosen)
+    order.push_back(static_cast<std::size_t>(std::lower_bound(columns.keep.begin(), columns.keep.end(), k) - columns.keep.begin()));
   auto rows = csv_rows::open(path, std::move(columns));
   if (!rows) return unexpected(std::move(rows).error());
-  return std::make_shared<csv_rows_input>(path, f, *std::move(rows));
+  return std::make_shared<csv_rows_input>(path, f, *std::move(rows), std::move(order), c.fill);
 }
 
 input_result open_idx_input(const std::string& path, const input_format& f) {

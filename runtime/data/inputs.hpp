@@ -3,7 +3,7 @@
 // are scaled as those are. Floats (.npy) are values as the job's source delivers them.
 //
 //   .npy   [n, example...]; extents of 1 may be added or left out. Read when it is used.
-//   CSV    an example a line (csv_rows.hpp). Read when it is used.
+//   CSV    an example a record (csv_rows.hpp). Read when it is used.
 //   IDX    unsigned bytes [n, example...], plain or gzip (idx_file.hpp). Kept in memory.
 //
 // Errors: open functions return a message that begins with the file's name; wrong sizes name both
@@ -30,7 +30,8 @@ struct input_format {
   // value = number * scale - mean; one pair for all, or one for each step of the outermost axes
   // whose extents multiply to the number of pairs. Empty: not scaled.
   std::vector<double> scale, mean;
-  bool scales_floats = false;  // also floats of .npy files are scaled
+  bool scales_floats = false;                // also floats of .npy files are scaled
+  channel_order order = channel_order::rgb;  // of the planes of a picture
 };
 // `values`: the options of the job's source.
 input_format input_format_of(const source& s, const std::string& source_name, const options& values);
@@ -38,14 +39,18 @@ input_format input_format_of(const source& s, const std::string& source_name, co
 // How a CSV file is read.
 struct csv_input {
   std::optional<char> separator = {};  // nullopt: the one of ,;TAB that is most frequent in the first line
-  std::optional<bool> header = {};     // nullopt: there is one if a field of the first line is no number
+  bool header = true;                  // there may be a header line: there is one if a field of the first line is no number
   // Columns of label or targets, to skip if they are there: by name, or by number if there are so
   // many columns too many.
   std::vector<std::string> labels = {};
   std::vector<std::string> ignore = {};  // columns to skip, by name or number, which must be there
   std::vector<std::string> absent = {};  // columns to skip if they are there, by name or number
+  // Names of the columns of an example. If the header has one of them, it must have all, and they
+  // are taken by name. Otherwise columns are taken in the order of the file.
+  std::vector<std::string> inputs = {};
+  std::vector<double> fill = {};  // for missing fields, before scaling; empty: they are an error
 };
-csv_input csv_input_of(const std::string& source_name, const options& values);
+csv_input csv_input_of(const source& s);
 
 using input_result = expected<std::shared_ptr<const source>>;
 input_result open_npy_input(const std::string& path, const input_format& f);

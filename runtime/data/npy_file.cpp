@@ -21,17 +21,49 @@ struct npy_type_row {
   std::string_view descr;
   npy_type type;
   std::size_t bytes;
+  std::string_view name;
 };
-constexpr std::array<npy_type_row, 10> npy_types{{{"<f4", npy_type::f4, 4},
-                                                  {"<f8", npy_type::f8, 8},
-                                                  {"|i1", npy_type::i1, 1},
-                                                  {"<i2", npy_type::i2, 2},
-                                                  {"<i4", npy_type::i4, 4},
-                                                  {"<i8", npy_type::i8, 8},
-                                                  {"|u1", npy_type::u1, 1},
-                                                  {"<u2", npy_type::u2, 2},
-                                                  {"<u4", npy_type::u4, 4},
-                                                  {"|b1", npy_type::b1, 1}}};
+constexpr std::array<npy_type_row, 10> npy_types{{{"<f4", npy_type::f4, 4, "float32"},
+                                                  {"<f8", npy_type::f8, 8, "float64"},
+                                                  {"|i1", npy_type::i1, 1, "int8"},
+                                                  {"<i2", npy_type::i2, 2, "int16"},
+                                                  {"<i4", npy_type::i4, 4, "int32"},
+                                                  {"<i8", npy_type::i8, 8, "int64"},
+                                                  {"|u1", npy_type::u1, 1, "uint8"},
+                                                  {"<u2", npy_type::u2, 2, "uint16"},
+                                                  {"<u4", npy_type::u4, 4, "uint32"},
+                                                  {"|b1", npy_type::b1, 1, "bool"}}};
+
+const npy_type_row& row_of(npy_type t) {
+  return *std::find_if(npy_types.begin(), npy_types.end(), [t](const npy_type_row& r) { return r.type == t; });
+}
+
+// Types that are not read: by the kind, the letter after the byte order, what they are and how the
+// array becomes one that is read.
+struct npy_other_row {
+  char kind;
+  std::string_view name, advice;
+};
+constexpr std::array<npy_other_row, 10> npy_others{
+    {{'O', "object",
+      "it holds Python objects, for example rows of different lengths: save numpy.stack(rows).astype(numpy.float32)"},
+     {'U', "text", "save numbers: classes are numpy.unique(array, return_inverse=True)[1]"},
+     {'S', "bytes", "save numbers: classes are numpy.unique(array, return_inverse=True)[1]"},
+     {'u', "unsigned integers", "save array.astype(numpy.int64)"},
+     {'i', "integers", "save array.astype(numpy.int64)"},
+     {'f', "floats", "save array.astype(numpy.float32)"},
+     {'c', "complex numbers", "save real numbers, as in array.real.astype(numpy.float32)"},
+     {'M', "dates", "save array.astype(numpy.int64)"},
+     {'m', "time spans", "save array.astype(numpy.int64)"},
+     {'V', "raw bytes", "save array.view(numpy.uint8)"}}};
+
+std::string not_read(std::string_view descr) {
+  const auto kind = descr.size() > 1 ? descr[1] : ' ';
+  const auto* at = std::find_if(npy_others.begin(), npy_others.end(), [&](const auto& o) { return o.kind == kind; });
+  const std::string about = at == npy_others.end() ? "" : " (" + std::string(at->name) + ")";
+  return "its dtype is " + in_quotes(std::string(descr)) + about +
+         ", which is not supported: " + std::string(at == npy_others.end() ? "save array.astype(numpy.float32)" : at->advice);
+}
 
 // Reads the dictionary, as numpy writes it: keys and values without escapes, in any order.
 class npy_dictionary {
@@ -94,9 +126,7 @@ class npy_dictionary {
     const auto name = word();
     if (!name || !once(1)) return damaged();
     const auto at = std::find_if(npy_types.begin(), npy_types.end(), [&](const npy_type_row& r) { return r.descr == *name; });
-    if (at == npy_types.end())
-      return unexpected(error("its numbers have type " + in_quotes(std::string(*name)) +
-                              ", which is not supported: save array.astype(numpy.float32)"));
+    if (at == npy_types.end()) return unexpected(error(not_read(*name)));
     h.type = at->type;
     return {};
   }
@@ -138,9 +168,8 @@ void converted_numbers(const std::uint8_t* from, std::size_t n, double* to) {
 
 }  // namespace
 
-std::size_t npy_bytes(npy_type t) {
-  return std::find_if(npy_types.begin(), npy_types.end(), [t](const npy_type_row& r) { return r.type == t; })->bytes;
-}
+std::size_t npy_bytes(npy_type t) { return row_of(t).bytes; }
+std::string npy_name(npy_type t) { return std::string(row_of(t).name); }
 
 expected<npy_header> parse_npy(std::span<const std::uint8_t> beginning, std::uint64_t file_bytes) {
   constexpr std::string_view magic{"\x93NUMPY", 6};

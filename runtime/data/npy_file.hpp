@@ -17,6 +17,7 @@ namespace troupe {
 
 enum class npy_type : std::uint8_t { f4, f8, i1, i2, i4, i8, u1, u2, u4, b1 };
 std::size_t npy_bytes(npy_type t);  // of one number
+std::string npy_name(npy_type t);   // of NumPy's dtype: "int64"
 
 struct npy_header {
   npy_type type = npy_type::f4;

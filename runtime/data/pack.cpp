@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "ops/device.hpp"
+#include "runtime/base/wording.hpp"
 #include "runtime/checksum/crc32c.hpp"
 #include "runtime/data/file_place.hpp"
 #include "runtime/data/packed.hpp"
@@ -61,9 +62,13 @@ packed_header header_of(const source& s) {
   h.classes = s.classes();
   h.vocabulary = s.ids() ? s.vocabulary() : 0;
   h.targets = s.targets();
+  h.order = s.picture_order();
   h.train = s.size(split::train);
   h.test = s.size(split::test);
   h.symbols = s.symbols();
+  // As everywhere, names count only if each class has one.
+  if (auto names = s.class_names(); names != h.symbols && static_cast<std::int64_t>(names.size()) == h.classes)
+    h.class_names = std::move(names);
   h.type = s.ids() ? dtype::i32 : dtype::f32;
   if (auto scaling = s.bytes(); scaling && !s.ids()) {
     h.type = dtype::u8;
@@ -103,6 +108,10 @@ expected<packed_result> pack(const source& s, const std::string& path) {
   packed_result r{header_of(s), 0};
   const auto& h = r.header;
   auto block = encode_packed_header(h);
+  if (block.size() > max_packed_header_bytes)
+    return unexpected(error(path + ": this source cannot be packed: the names of its classes need a header of " +
+                            bytes_text(static_cast<double>(block.size())) + ", more than " + bytes_text(max_packed_header_bytes) +
+                            "; give the classes shorter names"));
   r.bytes = (static_cast<std::int64_t>(block.size()) + packed_alignment - 1) / packed_alignment * packed_alignment;
   const auto whole = r.bytes + (h.blocks(split::train) + h.blocks(split::test)) * h.block_bytes();
   // A plugin's source may have shapes or sizes that the format cannot represent: the header is

@@ -39,6 +39,8 @@ class packed_source final : public source {
   bool ids() const override { return head().type == dtype::i32; }
   std::int64_t vocabulary() const override { return head().vocabulary; }
   std::vector<std::string> symbols() const override { return head().symbols; }
+  std::vector<std::string> class_names() const override { return head().class_names.empty() ? head().symbols : head().class_names; }
+  channel_order picture_order() const override { return head().order; }
   std::int64_t size(split s) const override { return head().size(s); }
   std::optional<byte_scaling> bytes() const override {
     if (head().type != dtype::u8) return std::nullopt;
@@ -154,12 +156,13 @@ class packed_source final : public source {
     throw std::runtime_error(name_ + ": " + (s == split::train ? "training" : "test") + " examples " + std::to_string(first) +
                              " to " + std::to_string(end - 1) + " are damaged: " + what);
   }
+  // -1 is a label that does not count, or an id of padding.
   bool in_range(const void* from, std::int64_t bytes, std::int64_t below) const {
     const auto* p = static_cast<const std::uint8_t*>(from);
     for (const auto* end = p + bytes; p != end; p += 4) {
       std::int32_t v = 0;
       std::memcpy(&v, p, 4);
-      if (v < 0 || v >= below) return false;
+      if (v < -1 || v >= below) return false;
     }
     return true;
   }

@@ -12,9 +12,9 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 constexpr char magic[8] = {'T', 'R', 'O', 'U', 'P', 'E', 'P', 'K'};
-constexpr std::uint32_t first_version = 1, last_version = 2;
+constexpr std::uint32_t first_version = 1, version_of_targets = 2, version_of_order = 3, last_version = 4;
 constexpr std::int64_t max_block_examples = 65536;
-constexpr std::uint32_t max_symbols = 65536;
+constexpr std::uint32_t max_symbols = 65536, max_class_names = 1 << 20;
 constexpr std::int64_t max_values = std::int64_t{1} << 31;  // of one example
 constexpr std::int64_t max_examples = std::int64_t{1} << 40;
 constexpr std::int64_t max_packed_classes = std::int64_t{1} << 31;
@@ -28,6 +28,13 @@ class writer {
   void put(T v) {
     const auto* p = reinterpret_cast<const std::uint8_t*>(&v);
     bytes.insert(bytes.end(), p, p + sizeof v);
+  }
+  void put(const std::vector<std::string>& texts) {
+    put(static_cast<std::uint32_t>(texts.size()));
+    for (const auto& s : texts) {
+      put(static_cast<std::uint32_t>(s.size()));
+      bytes.insert(bytes.end(), s.begin(), s.end());
+    }
   }
   std::vector<std::uint8_t> bytes;
 };
@@ -88,10 +95,18 @@ const char* read_scaling(reader& r, packed_header& h) {
   return nullptr;
 }
 
-const char* read_symbols(reader& r, packed_header& h) {
+// A text for each class, or none. Returns false if there is another number of them.
+bool read_texts(reader& r, std::int64_t classes, std::uint32_t most, std::vector<std::string>& into) {
   const auto n = r.take<std::uint32_t>();
-  if (n > max_symbols || n > r.left() / 4 || (n > 0 && n != h.classes)) return "an invalid number of symbols";
-  for (std::uint32_t i = 0; i < n && r.sound(); ++i) h.symbols.push_back(r.text(r.take<std::uint32_t>()));
+  if (n > most || n > r.left() / 4 || (n > 0 && n != classes)) return false;
+  for (std::uint32_t i = 0; i < n && r.sound(); ++i) into.push_back(r.text(r.take<std::uint32_t>()));
+  return true;
+}
+
+const char* read_names(reader& r, std::uint32_t version, packed_header& h) {
+  if (!read_texts(r, h.classes, max_symbols, h.symbols)) return "an invalid number of symbols";
+  if (version >= last_version && !read_texts(r, h.classes, max_class_names, h.class_names))
+    return "an invalid number of names of classes";
   return nullptr;
 }
 
@@ -105,12 +120,17 @@ const char* read_fields(reader& r, std::uint32_t version, packed_header& h) {
   if (type >= std::size(types)) return "values of an unknown type";
   h.type = types[type];
   h.vocabulary = h.type == dtype::i32 ? h.classes : 0;
-  if (version > first_version) {
+  if (version >= version_of_targets) {
     h.vocabulary = r.take<std::int64_t>();
     const auto labels = r.take<std::uint32_t>();
     if (labels > 1 || (labels == 1 && h.classes != 0)) return "labels of an unknown type";
     h.targets = labels == 1;
     if (h.vocabulary < 0 || h.vocabulary > max_packed_classes) return "an invalid number of ids";
+  }
+  if (version >= version_of_order) {
+    const auto order = r.take<std::uint32_t>();
+    if (order > 1) return "an unknown order of channels";
+    h.order = order == 1 ? channel_order::bgr : channel_order::rgb;
   }
   if (rank < 1 || rank > max_axes || label_rank > max_axes) return "an invalid rank";
   if (h.block_examples < 1 || h.block_examples > max_block_examples) return "an invalid number of examples per block";
@@ -119,7 +139,15 @@ const char* read_fields(reader& r, std::uint32_t version, packed_header& h) {
   if (const auto* e = read_shape(r, rank, h.example)) return e;
   if (const auto* e = read_shape(r, label_rank, h.label)) return e;
   if (const auto* e = read_scaling(r, h)) return e;
-  return read_symbols(r, h);
+  return read_names(r, version, h);
+}
+
+// The first version that can describe the data.
+std::uint32_t version_of(const packed_header& h) {
+  if (!h.class_names.empty()) return last_version;
+  if (h.order != channel_order::rgb) return version_of_order;
+  if (h.targets || h.vocabulary != (h.type == dtype::i32 ? h.classes : 0)) return version_of_targets;
+  return first_version;
 }
 
 }  // namespace
@@ -131,8 +159,8 @@ std::int64_t packed_header::block_bytes() const { return up_to(checked_bytes() +
 std::vector<std::uint8_t> encode_packed_header(const packed_header& h) {
   writer w;
   for (char c : magic) w.put(c);
-  const bool old = !h.targets && h.vocabulary == (h.type == dtype::i32 ? h.classes : 0);
-  w.put(old ? first_version : last_version);
+  const auto version = version_of(h);
+  w.put(version);
   w.put(std::uint32_t{0});  // length, below
   w.put(h.type == dtype::u8 ? std::uint32_t{0} : h.type == dtype::f32 ? std::uint32_t{1} : std::uint32_t{2});
   w.put(static_cast<std::uint32_t>(h.example.rank()));
@@ -141,16 +169,17 @@ std::vector<std::uint8_t> encode_packed_header(const packed_header& h) {
   w.put(h.classes);
   w.put(h.train);
   w.put(h.test);
-  if (!old) w.put(h.vocabulary), w.put(std::uint32_t{h.targets ? 1u : 0u});
+  if (version >= version_of_targets) {
+    w.put(h.vocabulary);
+    w.put(std::uint32_t{h.targets ? 1u : 0u});
+  }
+  if (version >= version_of_order) w.put(std::uint32_t{h.order == channel_order::bgr ? 1u : 0u});
   for (int i = 0; i < h.example.rank(); ++i) w.put(h.example[i]);
   for (int i = 0; i < h.label.rank(); ++i) w.put(h.label[i]);
   w.put(static_cast<std::uint32_t>(h.scaling.scale.size()));
   for (std::size_t i = 0; i < h.scaling.scale.size(); ++i) w.put(h.scaling.scale[i]), w.put(h.scaling.mean[i]);
-  w.put(static_cast<std::uint32_t>(h.symbols.size()));
-  for (const auto& s : h.symbols) {
-    w.put(static_cast<std::uint32_t>(s.size()));
-    w.bytes.insert(w.bytes.end(), s.begin(), s.end());
-  }
+  w.put(h.symbols);
+  if (version >= last_version) w.put(h.class_names);
   const auto length = static_cast<std::uint32_t>(w.bytes.size() + 4);
   std::memcpy(w.bytes.data() + 12, &length, 4);
   w.put(crc32c(0, w.bytes.data(), w.bytes.size()));
@@ -164,7 +193,7 @@ expected<packed_layout> decode_packed_header(std::span<const std::uint8_t> begin
   const auto is = first.take<std::uint32_t>(), length = first.take<std::uint32_t>();
   if (is < first_version || is > last_version)
     return unexpected(error("packed data of version " + std::to_string(is) + ", this program reads versions " +
-                            std::to_string(first_version) + " and " + std::to_string(last_version)));
+                            std::to_string(first_version) + " to " + std::to_string(last_version)));
   if (length < 20 || length > max_packed_header_bytes || length > begin.size()) return unexpected(error("truncated in its header"));
   std::uint32_t sum = 0;
   std::memcpy(&sum, begin.data() + length - 4, 4);

@@ -3,7 +3,7 @@
 //
 //   offset  bytes
 //    0      8       "TROUPEPK"
-//    8      4       version: 1, or 2 for data that version 1 cannot describe
+//    8      4       version: 1, or 2 to 4 for data that the one before cannot describe
 //   12      4       header bytes, checksum included
 //   16      4       type of a value: 0 = u8 (value = byte * scale - mean), 1 = f32, 2 = i32 (ids)
 //   20      4       rank of an example, 1 to 5
@@ -12,12 +12,15 @@
 //   32      8       classes (0: no labels)
 //   40      8       training examples
 //   48      8       test examples
-//           8       version 2 only: ids in the values are below this number
-//           4       version 2 only: type of a label, 0 = i32 (classes), 1 = f32 (targets)
+//           8       from version 2: ids in the values are below this number
+//           4       from version 2: type of a label, 0 = i32 (classes), 1 = f32 (targets)
+//           4       from version 3: order of the planes of colour pictures, 0 = RGB, 1 = BGR
 //           8 each  extents of an example, then of a label
 //           4       pairs (scale, mean), f64 each: for u8 one, or one for each step of the
 //                   outermost axis; otherwise none
 //           4       symbols (of text: the character of each class), each u32 length and UTF-8
+//           4       from version 4: names of classes, 0 or one for each class, each u32 length and
+//                   bytes; 0: the symbols are the names
 //           4       CRC32C of the header before it
 //
 // The blocks follow at the next multiple of 4096: those of the training examples, then those of the
@@ -44,10 +47,12 @@ struct packed_header {
   shape example, label;
   std::int64_t classes = 0, vocabulary = 0;
   bool targets = false;
+  channel_order order = channel_order::rgb;
   std::int64_t train = 0, test = 0;
   std::int64_t block_examples = 1;
   byte_scaling scaling;  // of u8
   std::vector<std::string> symbols;
+  std::vector<std::string> class_names;  // by class; empty: `symbols`, or none
 
   std::int64_t size(split s) const { return s == split::train ? train : test; }
   std::int64_t value_bytes() const;  // of one example

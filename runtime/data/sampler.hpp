@@ -56,7 +56,8 @@ class sampler {
   virtual ~sampler() = default;
   virtual std::int64_t steps_per_epoch() const = 0;  // the last partial batch is dropped
   // Indices of examples [first, first + count) of the global batch of `step`; for a sampler by
-  // worker, within its share. May cache one epoch's order, so each loader needs its own sampler.
+  // worker, within its share. The job fails unless they are `count` indices below the number of
+  // examples. May cache one epoch's order, so each loader needs its own sampler.
   virtual std::vector<std::int64_t> indices(std::uint64_t step, std::int64_t first, std::int64_t count) = 0;
   // Returns true if indices() depends on the worker. Such a sampler cannot be used in modes that
   // deal packets to workers during a step.
@@ -101,7 +102,7 @@ struct eval_sampler_config {
 class eval_sampler {
  public:
   virtual ~eval_sampler() = default;
-  virtual std::int64_t examples() const = 0;  // of every evaluation
+  virtual std::int64_t examples() const = 0;  // of every evaluation; not negative
   // Returns true if example i + sequences continues example i.
   virtual bool continues_sequences() const { return false; }
   // The examples [first, first + count) of the evaluation; first + count <= examples().

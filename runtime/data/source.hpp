@@ -16,6 +16,7 @@
 #include "ops/options.hpp"
 #include "ops/tensor.hpp"
 #include "ops/type_table.hpp"
+#include "runtime/data/channel_order.hpp"
 
 namespace troupe {
 
@@ -27,6 +28,18 @@ struct byte_scaling {
   std::vector<double> scale, mean;
 };
 
+// How a source reads a table, so that other tables like it can be read in its place.
+struct table_layout {
+  char separator = ',';
+  bool header = true;
+  std::vector<std::string> inputs;   // columns of an example, in order: their names, without a header their numbers
+  std::vector<std::string> labels;   // columns of labels or targets, as the job names them
+  std::vector<std::string> ignored;  // columns that are not read, likewise
+  // For missing fields, by column of an example, before scaling; empty: a missing field is an
+  // error.
+  std::vector<double> fill;
+};
+
 class source {
  public:
   virtual ~source() = default;
@@ -35,11 +48,15 @@ class source {
   virtual shape label() const { return {}; }  // of one example: a scalar, or one class for each of several positions
   // Labels are values to predict (regression), not classes. One value has the shape [1].
   virtual bool targets() const { return false; }
-  virtual bool ids() const { return false; }                                 // data is i32 (ids of words or characters), not values
+  virtual bool ids() const { return false; }  // data is i32 (ids of words or characters), not values
+  // True: some training labels are known not to count (-1). False: all count, or it is not known.
+  virtual bool ignores_labels() const { return false; }
   virtual std::int64_t vocabulary() const { return ids() ? classes() : 0; }  // ids of the data are below; 0: not known
   virtual std::vector<std::string> symbols() const { return {}; }  // of text: the character or word of each class, in UTF-8
   virtual std::vector<std::string> class_names() const { return symbols(); }  // by class; empty: the classes have no names
   virtual std::int64_t size(split s) const = 0;
+  // The order of the planes of a colour picture. Only examples [3, height, width] have one.
+  virtual channel_order picture_order() const { return channel_order::rgb; }
   // Returns true if read() does work that is worth doing for several packets in parallel (it
   // decodes files), and does not only copy.
   virtual bool decodes() const { return false; }
@@ -55,6 +72,10 @@ class source {
   virtual void read_bytes(split s, const std::vector<std::int64_t>& indices, std::uint8_t* out) const {
     (void)s, (void)indices, (void)out;
   }
+  // Images of another size are brought to that of an example.
+  virtual bool resizes() const { return false; }
+  // nullptr: the source reads no table.
+  virtual std::shared_ptr<const table_layout> table() const { return nullptr; }
 };
 
 inline bool has_labels(const source& s) { return s.classes() > 0 || s.targets(); }

@@ -23,4 +23,13 @@ std::optional<shape> given_shape(const options& o, std::int64_t count, const std
   return s;
 }
 
+option_spec channel_order_option(channel_order usual, const std::string& what) {
+  const auto other = usual == channel_order::rgb ? channel_order::bgr : channel_order::rgb;
+  return choice_option("channel_order", {name_of(usual), name_of(other)}, what);
+}
+
+channel_order channel_order_of(const options& o) {
+  return o.text("channel_order") == name_of(channel_order::bgr) ? channel_order::bgr : channel_order::rgb;
+}
+
 }  // namespace troupe

@@ -6,8 +6,10 @@
 #include <optional>
 #include <string>
 
+#include "ops/option_specs.hpp"
 #include "ops/options.hpp"
 #include "ops/tensor.hpp"
+#include "runtime/data/channel_order.hpp"
 
 namespace troupe {
 
@@ -18,5 +20,10 @@ void check_path_text(const std::string& key, const std::string& text);
 // The shape of option `shape` for an example of `count` numbers; nullopt if the option is empty.
 // `subject` begins the message if they do not fit, "x.csv: 12 columns do not".
 std::optional<shape> given_shape(const options& o, std::int64_t count, const std::string& subject);
+
+// Option `channel_order`, "rgb" or "bgr", for sources whose examples may be colour pictures.
+// `usual`: its default. `what`: what the source does with it.
+option_spec channel_order_option(channel_order usual, const std::string& what);
+channel_order channel_order_of(const options& o);
 
 }  // namespace troupe

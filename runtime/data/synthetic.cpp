@@ -11,7 +11,9 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/data/label_rule.hpp"
 #include "runtime/data/random.hpp"
+#include "runtime/data/source_options.hpp"
 #include "runtime/data/stock.hpp"
 
 namespace troupe {
@@ -26,8 +28,9 @@ enum stream : std::uint64_t { grid_stream, label_stream, noise_stream };
 
 class synthetic_source final : public source {
  public:
-  synthetic_source(shape example, std::int64_t classes, std::int64_t train, std::int64_t test, double noise, std::uint64_t seed)
-      : example_(example), classes_(classes), sizes_{train, test}, seed_(seed) {
+  synthetic_source(shape example, std::int64_t classes, std::int64_t train, std::int64_t test, double noise, channel_order order,
+                   std::int64_t ignored, std::uint64_t seed)
+      : example_(example), classes_(classes), sizes_{train, test}, order_(order), ignored_(ignored), seed_(seed) {
     const int r = example.rank();
     width_ = example[r - 1];
     height_ = r > 1 ? example[r - 2] : 1;
@@ -40,6 +43,7 @@ class synthetic_source final : public source {
 
   shape example() const override { return example_; }
   std::int64_t classes() const override { return classes_; }
+  channel_order picture_order() const override { return order_; }
   std::int64_t size(split s) const override { return sizes_[s == split::train ? 0 : 1]; }
 
   void read(split s, const std::vector<std::int64_t>& indices, tensor& data, tensor& label) const override {
@@ -49,7 +53,8 @@ class synthetic_source final : public source {
     auto* labels = label.mutable_data<std::int32_t>();
     for (auto i : indices) {
       assert(i < size(s));
-      *labels++ = i < 0 ? -1 : label_of(s, i);
+      const auto drawn = i < 0 ? -1 : label_of(s, i);
+      *labels++ = drawn == ignored_ ? -1 : drawn;
     }
     if (data.type() == dtype::f64)
       fill(s, indices, data.mutable_data<double>());
@@ -108,6 +113,8 @@ class synthetic_source final : public source {
   shape example_;
   std::int64_t classes_;
   std::array<std::int64_t, 2> sizes_;
+  channel_order order_;
+  std::int64_t ignored_;  // a label that does not count
   std::uint64_t seed_;
   std::int64_t width_ = 1, height_ = 1, planes_ = 1, grid_width_ = 1, grid_height_ = 1;
   std::vector<std::uint8_t> column_;  // the grid's column of each x
@@ -132,7 +139,8 @@ shape checked_shape(const std::vector<std::int64_t>& extents) {
 
 std::shared_ptr<const source> open_synthetic(const options& o, std::uint64_t seed) {
   return std::make_shared<synthetic_source>(checked_shape(o.get<std::vector<std::int64_t>>("shape")), o.integer("classes"),
-                                            o.integer("examples"), o.integer("test_examples"), o.real("noise"), seed);
+                                            o.integer("examples"), o.integer("test_examples"), o.real("noise"), channel_order_of(o),
+                                            o.integer("ignore_label"), seed);
 }
 
 option_spec integer_option(std::string name, std::int64_t fallback, double max, std::string doc) {
@@ -158,9 +166,14 @@ option_specs synthetic_specs() {
   noise.fallback = 0.5;
   noise.doc = "amplitude of the uniform noise on every value; class patterns are in [0, 1)";
   noise.min = 0;
-  return {extents, integer_option("classes", 10, 1e6, "number of classes"),
-          integer_option("examples", 10000, 1e12, "number of training examples"),
-          integer_option("test_examples", 1000, 1e12, "number of test examples"), noise};
+  return {
+      extents,
+      integer_option("classes", 10, 1e6, "number of classes"),
+      integer_option("examples", 10000, 1e12, "number of training examples"),
+      integer_option("test_examples", 1000, 1e12, "number of test examples"),
+      noise,
+      channel_order_option(channel_order::rgb, "order of the planes of the pictures [3, height, width] that the net is meant for"),
+      ignore_label_option()};
 }
 
 }  // namespace

@@ -21,10 +21,12 @@ class validated_source final : public source {
   shape label() const override { return of_->label(); }
   bool targets() const override { return of_->targets(); }
   bool ids() const override { return of_->ids(); }
+  bool ignores_labels() const override { return of_->ignores_labels(); }
   std::int64_t vocabulary() const override { return of_->vocabulary(); }
   std::vector<std::string> symbols() const override { return of_->symbols(); }
   std::vector<std::string> class_names() const override { return of_->class_names(); }
   std::int64_t size(split s) const override { return static_cast<std::int64_t>(rows(s).size()); }
+  channel_order picture_order() const override { return of_->picture_order(); }
   bool decodes() const override { return of_->decodes(); }
   void read(split s, const std::vector<std::int64_t>& indices, tensor& data, tensor& label) const override {
     of_->read(split::train, numbers(s, indices), data, label);
@@ -33,6 +35,8 @@ class validated_source final : public source {
   void read_bytes(split s, const std::vector<std::int64_t>& indices, std::uint8_t* out) const override {
     of_->read_bytes(split::train, numbers(s, indices), out);
   }
+  bool resizes() const override { return of_->resizes(); }
+  std::shared_ptr<const table_layout> table() const override { return of_->table(); }
 
  private:
   const std::vector<std::int64_t>& rows(split s) const { return rows_[s == split::train ? 0 : 1]; }

@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "runtime/coordinator/coordinator.hpp"
+#include "runtime/job/divergence.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/job/job_data.hpp"
 #include "runtime/job/job_mode.hpp"
 #include "runtime/job/job_rule.hpp"
-#include "runtime/job/lost_role.hpp"
 #include "runtime/loader/data_server.hpp"
 #include "runtime/loader/loader.hpp"
 #include "runtime/reduce/sum_reducer.hpp"
@@ -38,7 +38,7 @@ reading_config reading_of(const job_ptr& j) {
   return c;
 }
 
-std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r, std::uint32_t) {
+std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r) {
   coordinator_config c;
   c.job = j->id;
   c.self = r;
@@ -61,7 +61,6 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r, std::uint32_
   c.checkpoints = {static_cast<std::uint64_t>(j->spec.checkpoint.every_steps), j->spec.checkpoint.every_seconds};
   c.batch = j->spec.data.batch;
   c.window = j->plan.window();
-  c.retains_for_replay = j->retains_for_replay();
   c.keeps_best = j->keeps_best;
   c.histograms_every = j->histograms_every;
   c.rule_states = make_rule(*j)->states();
@@ -75,11 +74,12 @@ std::unique_ptr<role> make_coordinator(const job_ptr& j, role_id r, std::uint32_
   c.reducer = j->spec.train.reducer;
   c.base_lr = j->spec.train.lr;
   c.rate = make_rate(j->spec, *j->all);
+  c.if_diverged = divergence_advice(j->spec);
   c.find_mode = [j](const auto& name, const auto& options) { return find_mode(*j, name, options); };
   return std::make_unique<coordinator>(std::move(c));
 }
 
-std::unique_ptr<role> make_loader(const job_ptr& j, role_id r, std::uint32_t incarnation) {
+std::unique_ptr<role> make_loader(const job_ptr& j, role_id r) {
   loader_config c;
   c.job = j->id;
   c.self = r;
@@ -90,13 +90,10 @@ std::unique_ptr<role> make_loader(const job_ptr& j, role_id r, std::uint32_t inc
   c.how = j->spec.data.how;
   c.order = make_sampler(*j, j->plan[r].worker, c.how == delivery::seeds ? 0 : j->spec.seed);
   c.dynamic = j->all->modes.find(j->spec.train.sync.kind)->work_units;
-  c.await_resume = incarnation > 0;
-  c.incarnation = incarnation;
-  c.retains_for_replay = j->retains_for_replay();
   return std::make_unique<loader>(std::move(c));
 }
 
-std::unique_ptr<role> make_data_server(const job_ptr& j, role_id r, std::uint32_t) {
+std::unique_ptr<role> make_data_server(const job_ptr& j, role_id r) {
   data_server_config c;
   c.job = j->id;
   c.self = r;
@@ -117,7 +114,7 @@ std::vector<role_id> peers_of(const job_plan& p, const role_plan& me) {
   return peers;
 }
 
-std::unique_ptr<role> make_stage(const job_ptr& j, role_id r, std::uint32_t incarnation) {
+std::unique_ptr<role> make_stage(const job_ptr& j, role_id r) {
   const auto& me = j->plan[r];
   stage_config c;
   c.job = j->id;
@@ -131,8 +128,6 @@ std::unique_ptr<role> make_stage(const job_ptr& j, role_id r, std::uint32_t inca
   c.type = j->spec.type();
   c.eval_examples = eval_examples(*j);
   c.seed = j->spec.seed;
-  c.retains_for_replay = j->retains_for_replay() && !me.tester;
-  c.incarnation = incarnation;
   if (me.layers.size() == 1) {
     const auto& l = j->graph.layers[me.layers[0]];
     const auto* own = j->all->stages.find(l.type);
@@ -145,36 +140,18 @@ std::unique_ptr<role> make_stage(const job_ptr& j, role_id r, std::uint32_t inca
   return std::make_unique<stage>(std::move(c));
 }
 
-std::unique_ptr<role> make_tester(const job_ptr& j, role_id r, std::uint32_t incarnation) {
-  return std::make_unique<tester>(tester_config{j->id, r, graph_of(j), plan_of(j), j->spec.parameter_type(), incarnation});
+std::unique_ptr<role> make_tester(const job_ptr& j, role_id r) {
+  return std::make_unique<tester>(tester_config{j->id, r, graph_of(j), plan_of(j), j->spec.parameter_type()});
 }
 
-std::unique_ptr<role> make_reducer(const job_ptr& j, role_id r, std::uint32_t incarnation) {
-  reducer_config c{j->id, r, plan_of(j), j->first_step, incarnation, j->spec.parameter_type()};
+std::unique_ptr<role> make_reducer(const job_ptr& j, role_id r) {
+  reducer_config c{j->id, r, plan_of(j), j->first_step, j->spec.parameter_type()};
   const auto& entry = *j->all->reducers.find(j->spec.train.reducer);
   return entry.make ? entry.make(std::move(c)) : std::make_unique<sum_reducer>(std::move(c));
 }
 
-// Returns what a restarted role has lost and no other role can replace, as the end of a sentence.
-// Empty: the role can be restarted.
-std::string gone_with(const prepared_job& j, role_id r) {
-  const auto& me = j.plan[r];
-  if (me.traits().gone) return me.traits().gone;
-  // The stage of an actor-based or joint layer has received messages about the step from the same
-  // stage of other workers, which do not send them again.
-  if (me.trains() && me.layers.size() == 1 && j.plan.workers.size() > 1 &&
-      (j.all->stages.find(j.graph.layers[me.layers[0]].type) || j.graph.layers[me.layers[0]].maths->joint()))
-    return "the messages of its peers are lost";
-  const bool on_the_way = me.does().passes_packets && !me.tester;
-  if (j.graph.carries() && on_the_way) return "the state that its sequences carried is lost";
-  // With placed layers, packets are in flight between nodes. Unless the job retains for replay,
-  // packets in flight through this role are not sent again.
-  if (j.plan.placed && !j.retains_for_replay() && on_the_way) return "the packets in flight there are lost";
-  return {};
-}
-
 // Makes the sync role (worker sync or shard sync) of the job's mode.
-std::unique_ptr<role> make_sync(const job_ptr& j, role_id r, std::uint32_t incarnation) {
+std::unique_ptr<role> make_sync(const job_ptr& j, role_id r) {
   const auto& t = j->spec.train;
   const bool owns = j->plan[r].does().owns_parameters;
   sync_config c;
@@ -196,21 +173,19 @@ std::unique_ptr<role> make_sync(const job_ptr& j, role_id r, std::uint32_t incar
   c.type = j->spec.parameter_type();
   c.seed = j->spec.seed;
   c.first_step = j->first_step;
-  c.incarnation = incarnation;
-  c.retains_for_replay = j->retains_for_replay();
   c.outlives = j->outlives_nodes();
   c.continued = j->continued;
   return std::make_unique<mode_host>(std::move(c), j->all->modes, t.sync.kind);
 }
 
-std::unique_ptr<role> make_replica(const job_ptr& j, role_id r, std::uint32_t) {
+std::unique_ptr<role> make_replica(const job_ptr& j, role_id r) {
   return std::make_unique<replica>(replica_config{j->id, r, plan_of(j), make_rule(*j)->states().size(), j->spec.parameter_type()});
 }
 
 // A kind of role and the function that constructs it.
 struct casting_descriptor {
   role_kind kind;
-  std::unique_ptr<role> (*make)(const job_ptr& j, role_id r, std::uint32_t incarnation);
+  std::unique_ptr<role> (*make)(const job_ptr& j, role_id r);
 };
 constexpr casting_descriptor cast[] = {
     {role_kind::coordinator, make_coordinator},
@@ -226,11 +201,9 @@ constexpr casting_descriptor cast[] = {
 
 }  // namespace
 
-std::unique_ptr<role> make_role(const job_ptr& j, role_id r, std::uint32_t incarnation) {
-  if (incarnation > 0)
-    if (auto gone = gone_with(*j, r); !gone.empty()) return std::make_unique<lost_role>(j->id, r, plan_of(j), std::move(gone));
+std::unique_ptr<role> make_role(const job_ptr& j, role_id r) {
   for (const auto& entry : cast)
-    if (entry.kind == j->plan[r].kind) return entry.make(j, r, incarnation);
+    if (entry.kind == j->plan[r].kind) return entry.make(j, r);
   return nullptr;
 }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "runtime/base/invariant.hpp"
+#include "runtime/job/copy.hpp"
 #include "runtime/job/job_mode.hpp"
 
 namespace troupe {
@@ -49,9 +51,13 @@ class counted final : public source {
   shape label() const override { return of_->label(); }
   bool targets() const override { return of_->targets(); }
   bool ids() const override { return of_->ids(); }
+  bool ignores_labels() const override { return of_->ignores_labels(); }
   std::int64_t vocabulary() const override { return of_->vocabulary(); }
+  channel_order picture_order() const override { return of_->picture_order(); }
   std::int64_t size(split s) const override { return s == split::train ? of_->size(s) : 0; }
-  void read(split, const std::vector<std::int64_t>&, tensor&, tensor&) const override { assert(!"this source has no data"); }
+  void read(split, const std::vector<std::int64_t>&, tensor&, tensor&) const override {
+    invariant(false, "this source has no data");
+  }
 
  private:
   std::shared_ptr<const source> of_;
@@ -188,11 +194,7 @@ expected<std::shared_ptr<prepared_job>, diagnostics> make_coarse(const prepared_
 }
 
 expected<std::shared_ptr<prepared_job>, diagnostics> make_counted(const prepared_job& j, const std::vector<node_spec>& nodes) {
-  auto c = std::make_shared<prepared_job>(j);
-  for (auto& l : c->graph.layers)
-    for (const auto& s : c->spec.layers)
-      if (s.name == l.name) l.spec = &s;
-  return without_data(std::move(c), nodes);
+  return without_data(copy_of(j), nodes);
 }
 
 }  // namespace troupe

@@ -2,9 +2,13 @@
 #include "runtime/job/job.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
 
 #include "ops/device.hpp"
 #include "ops/filler.hpp"
+#include "runtime/base/number_text.hpp"
 #include "runtime/coordinator/handover.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/job/auto_reducer.hpp"
@@ -14,6 +18,7 @@
 #include "runtime/job/job_rule.hpp"
 #include "runtime/job/options_of_plan.hpp"
 #include "runtime/job/position.hpp"
+#include "runtime/job/training_checks.hpp"
 #include "runtime/plan/plan_check.hpp"
 #include "runtime/stage/gather_stage.hpp"
 #include "runtime/stage/joint_stage.hpp"
@@ -31,6 +36,25 @@ diagnostics whole_or_not(const prepared_job& j) {
   }
   return wrong;
 }
+
+// A schedule of a plugin may return any number. Rates from a negative base, which no job file has,
+// may be negative.
+class checked_rate final : public schedule {
+ public:
+  checked_rate(std::string kind, std::unique_ptr<schedule> inner) : kind_(std::move(kind)), inner_(std::move(inner)) {}
+  double lr(double base, std::uint64_t step) const override {
+    const double rate = inner_->lr(base, step);
+    if (!std::isfinite(rate) || (rate < 0 && base >= 0))
+      throw std::runtime_error("schedule '" + kind_ + "' gives a learning rate of " + number_text(rate) + " for step " +
+                               std::to_string(step + 1) + ", from a base rate of " + number_text(base) +
+                               ". A rate must be finite and not negative: change the schedule's options, or its code");
+    return rate;
+  }
+
+ private:
+  std::string kind_;
+  std::unique_ptr<schedule> inner_;
+};
 
 }  // namespace
 
@@ -129,6 +153,7 @@ expected<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec spec, 
     return unexpected(diagnostics{{position(t.key_at, e.key, t.finish.custom ? t.finish.custom->at : t.at), e.what()}});
   }
   if (auto ok = check_average(*j); !ok) return unexpected(diagnostics{ok.error()});
+  if (auto wrong = check_training(*j); !wrong.empty()) return unexpected(std::move(wrong));
   return j;
 }
 
@@ -137,7 +162,8 @@ std::unique_ptr<schedule> make_rate(const job_spec& s, const tables& all) {
   const auto& warmup = s.train.warmup;
   rate = with_warmup(std::move(rate), static_cast<std::uint64_t>(warmup.steps), warmup.from, warmup.prefix);
   const auto batch = static_cast<double>(s.data.batch), base = static_cast<double>(s.train.base_batch);
-  return scaled_by(std::move(rate), batch_factor(s.train.lr_scale, batch, base));
+  rate = scaled_by(std::move(rate), batch_factor(s.train.lr_scale, batch, base));
+  return std::make_unique<checked_rate>(s.train.schedule.kind, std::move(rate));
 }
 
 const std::vector<std::pair<std::string, tensor>>& given(const prepared_job& j) {

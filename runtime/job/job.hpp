@@ -31,12 +31,6 @@ struct prepared_job {
   job_plan plan;
   std::uint64_t steps_per_epoch = 0;
   std::uint64_t last_step = 0;  // maximum number of steps; 0: no limit
-  // True if the host may restart roles while the job runs, alone or with their node (as the
-  // simulator does). If layers are placed, stages, loaders, sync roles and shards then retain what
-  // a restarted role may request again (docs/protocols.md, "After a restart"). If false, the
-  // restart of a stage or loader ends a job with placed layers.
-  bool restarts = false;
-  bool retains_for_replay() const { return restarts && plan.placed; }
   // Returns true if the job may continue from the state of its shards after node failures
   // (coordinator/surviving_state.hpp).
   bool outlives_nodes() const { return plan.nodes.size() > 1 && spec.max_failures.value_or(1) > 0; }
@@ -63,12 +57,11 @@ expected<std::shared_ptr<prepared_job>, diagnostics> prepare_job(job_spec spec, 
                                                                  const std::vector<node_spec>& nodes,
                                                                  std::shared_ptr<const source> opened = {});
 
-// Makes role `r` of the plan, ready to be hosted. `incarnation` > 0: the role or its node was
-// restarted. The host must then send it `start`: a worker sync asks the shards for the step to
-// continue from and passes it to its loader, and a stage notifies its neighbours.
-std::unique_ptr<role> make_role(const std::shared_ptr<const prepared_job>& j, role_id r, std::uint32_t incarnation = 0);
+// Makes role `r` of the plan, ready to be hosted.
+std::unique_ptr<role> make_role(const std::shared_ptr<const prepared_job>& j, role_id r);
 
-// Returns the job's learning rate schedule with warm-up, scaled for the batch size (lr_scale).
+// Returns the job's learning rate schedule with warm-up, scaled for the batch size (lr_scale). Its
+// lr() throws std::runtime_error instead of returning a rate that is not finite or negative.
 std::unique_ptr<schedule> make_rate(const job_spec& s, const tables& all);
 
 // Returns the tensors with which the job begins, by name; empty if it begins with the fillers.

@@ -71,7 +71,8 @@ expected<void, diagnostic> add_augmentation(prepared_job& j) {
   const auto& d = j.spec.data;
   if (!d.augment) return {};
   try {
-    j.augment = std::make_shared<const augmentation>(*d.augment, j.data->example(), j.data->ids(), j.spec.seed);
+    j.augment = std::make_shared<const augmentation>(*d.augment, j.data->example(), j.data->ids(), j.spec.seed, j.data->bytes(),
+                                                     j.data->picture_order());
   } catch (const option_error& e) {
     const auto at = position(d.key_at, "augment", d.at);
     return unexpected(diagnostic{position(d.key_at, "augment." + e.key, at), "[data.augment]: " + std::string(e.what())});
@@ -147,6 +148,9 @@ expected<void, diagnostic> check_samplers(const prepared_job& j) {
   } catch (const option_error& x) {
     return unexpected(diagnostic{position(e.key_at, "sampler." + x.key, e.sampler.at), "[eval] sampler: " + std::string(x.what())});
   }
+  if (const auto n = make_eval_sampler(j)->examples(); n < 0)
+    return unexpected(diagnostic{e.sampler.at, "[eval]: sampler '" + e.sampler.kind + "' announces " + std::to_string(n) +
+                                                   " examples, which must not be negative"});
   const auto packets = j.spec.pipeline.packets;
   constexpr std::int64_t max_packets = 0xffffffff;  // header.packets has 32 bits
   if (const auto n = make_eval_sampler(j)->examples() / eval_examples(j); n >= max_packets)

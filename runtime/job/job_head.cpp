@@ -1,8 +1,8 @@
 #include "runtime/job/job_head.hpp"
 
 #include <algorithm>
-#include <cstdio>
 
+#include "runtime/base/number_text.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/job/memory_budget.hpp"
 
@@ -11,11 +11,7 @@ namespace {
 
 std::string counted(std::uint64_t n, const char* noun) { return with_commas(n) + " " + noun + (n == 1 ? "" : "s"); }
 
-std::string real_text(double x) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g", x);
-  return text;
-}
+std::string real_text(double x) { return general_text(x, 6); }
 
 std::string parameters_in_layers(const prepared_job& j) {
   return counted(static_cast<std::uint64_t>(j.graph.parameter_count), "parameter") + " in " +

@@ -14,7 +14,8 @@
 namespace troupe {
 
 // Raised with every change of the layout or meaning of a type that plugins use.
-inline constexpr std::uint32_t abi_version = 22;
+// 24: without messages, fields and functions for restarted roles (worker_sync, shard_sync).
+inline constexpr std::uint32_t abi_version = 24;
 
 }  // namespace troupe
 

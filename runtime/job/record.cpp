@@ -167,6 +167,15 @@ expected<void> take_by_name(const prepared_job& j, const named_tensors& named, n
   return {};
 }
 
+// A parameter of the job must not be among the tensors that the file's reader has left out.
+verdict check_left_out(const prepared_job& j, const safetensors_content& content) {
+  for (const auto& [name, dtype] : content.left_out)
+    for (const auto& p : j.graph.params)
+      if (p.full_name == name)
+        return unexpected(record_error{{}, name, "its dtype is " + dtype + ", but weights are floats: save it as float32"});
+  return {};
+}
+
 bool given_anew(const std::vector<std::string>& overrides, const std::string& key) {
   return std::any_of(overrides.begin(), overrides.end(), [&](const auto& o) { return o.starts_with(key + "="); });
 }
@@ -199,6 +208,7 @@ void begin_at(prepared_job& j, std::uint64_t step, named_tensors named) {
 expected<std::uint64_t, record_error> begin_from_weights(prepared_job& j, safetensors_content content, const std::string& file) {
   take_earlier_names(j.graph, content.named);
   take_averages(j, content);
+  if (auto fine = check_left_out(j, content); !fine) return unexpected(in_file(file, std::move(fine).error()));
   named_tensors mine;
   std::vector<std::string> notes;
   if (j.spec.checkpoint.match == "names") {

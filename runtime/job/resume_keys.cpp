@@ -4,6 +4,8 @@
 #include <type_traits>
 
 #include "runtime/base/number_text.hpp"
+#include "runtime/base/wording.hpp"
+#include "runtime/job/data_identity.hpp"
 #include "runtime/job/job_rule.hpp"
 
 namespace troupe {
@@ -105,13 +107,18 @@ std::vector<resume_key> rows_of_the_data() {
        [](const prepared_job& j, const resume_values& v) { v.is(number_text(j.spec.data.validation)); }},
       {"the number of training examples", refused,
        [](const prepared_job& j, const resume_values& v) { v.is(number_text(j.data->size(split::train))); }},
+      {"the order of the classes", refused,
+       [](const prepared_job& j, const resume_values& v) {
+         const auto names = j.data->class_names();
+         if (!names.empty() && !j.data->ids()) v.is(joined(names));
+       }},
       {"data.readers", allowed},
       {"data.augment", same_bits,
        [](const prepared_job& j, const resume_values& v) {
          v.is(j.spec.data.augment ? kept_options_text(*j.spec.data.augment) : "none");
        }},
       {"data.source", allowed},
-      {"data.*", allowed},
+      {"data.*", same_bits},  // the training examples below
   };
 }
 
@@ -217,6 +224,7 @@ std::vector<resume_key> rows_of_training() {
       {"train.finish.epochs", allowed},
       {"train.finish.steps", allowed},
       {"train.finish.patience", allowed},
+      {"train.finish.measure", allowed},
       {"train.finish.target_accuracy", allowed},
       {"train.finish.time", allowed},
       {"train.finish.who", allowed},
@@ -268,6 +276,10 @@ std::vector<resume_key> rows_of_the_rest() {
       {"checkpoint.dir", allowed},
       {"checkpoint.resume", allowed},
       {"checkpoint.match", allowed},
+      {"the training examples", same_bits,  // after job.seed, with which "synthetic" makes others
+       [](const prepared_job& j, const resume_values& v) {
+         if (auto identity = identity_of(j.data); !identity.empty()) v.is(std::move(identity));
+       }},
   };
 }
 

@@ -37,22 +37,6 @@ void batch_tree::ask(key k, effects& out) const {
   out.send({h, want_examples{k.second}});
 }
 
-void batch_tree::greet(effects& out) const {
-  header h;
-  h.job = job_;
-  h.src = self_;
-  for (auto c : children_) {
-    h.dst = c;
-    out.send({h, start{}});
-  }
-}
-
-void batch_tree::ask_again(effects& out) const {
-  if (root()) return;
-  for (const auto& [k, e] : entries_)
-    if (!e.here) ask(k, out);
-}
-
 bool batch_tree::want(key k, pair_of_tensors& found, effects& out) {
   auto& e = at(k, out);
   e.own = e.here ? side::has : side::waits;

@@ -48,10 +48,6 @@ class batch_tree {
   bool arrived(key k, const pair_of_tensors& got, effects& out);
   // At the root: sets `k` to the packet to read next. Returns false if there is none.
   bool next_to_read(key& k);
-  // greet: a restarted loader asks its children to repeat their requests (`start`). ask_again: a
-  // child does so.
-  void greet(effects& out) const;
-  void ask_again(effects& out) const;
   void clear() { entries_.clear(); }
   std::size_t held() const;
 

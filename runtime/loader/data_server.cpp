@@ -24,14 +24,6 @@ void data_server::on(const envelope& e, time_point, effects& out) {
     reading_.erase(i);
     open_.erase(key_of(done->h));
     out.send({answer_to(done->h), examples{done->data, done->label}});
-  } else if (std::holds_alternative<start>(e.body)) {
-    for (auto l : config_.plan->loaders) {
-      header h;
-      h.job = config_.job;
-      h.src = config_.self;
-      h.dst = l;
-      out.send({h, start{}});
-    }
   } else if (std::holds_alternative<halt>(e.body)) {
     for (const auto& h : std::exchange(queue_, {})) open_.erase(key_of(h));
     out.stop();

@@ -2,13 +2,12 @@
 // and up to `readers` (the plan's slots of this role) at a time, and sends each as soon as it is
 // read. For the sampler `seeded`, it answers immediately with the step's seed.
 //
-// Messages in:  want_examples (loaders), start (host, after a restart)
-// Messages out: examples or examples_seed, with step, packet, phase and version of the request;
-//               start (loaders: repeat the requests)
+// Messages in:  want_examples (loaders)
+// Messages out: examples or examples_seed, with step, packet, phase and version of the request
 // Bytes:        per packet one request without payload, and its examples (or 8 bytes)
 // Invariants:
 //   * an answer is a pure function of the request, and no state is kept per loader: requests may be
-//     repeated, loaders restarted, and workers may be at different steps;
+//     repeated, and workers may be at different steps;
 //   * a request is credit for one answer; a loader has at most sub_solvers + readers open requests,
 //     and duplicates are not queued, so the queue holds at most workers x (sub_solvers + readers).
 #pragma once

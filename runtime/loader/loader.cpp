@@ -10,7 +10,6 @@ namespace {
 
 // Tokens of tasks: twice the slot, plus one if the task reads for the tree.
 constexpr std::uint64_t token_of(std::uint32_t slot, bool tree) { return std::uint64_t{slot} * 2 + (tree ? 1 : 0); }
-constexpr role_id the_coordinator{0};
 
 }  // namespace
 
@@ -21,29 +20,16 @@ loader::loader(loader_config c) : config_(std::move(c)), agenda_(config_.plan, c
   for (auto e : me.out_edges) credit_.emplace_back(config_.plan->edges[e].credit);
   // Packets that the tree keeps: a worker may be a few steps ahead of its children, which request
   // the same packets later.
-  const auto steps = config_.retains_for_replay ? config_.plan->window() + config_.plan->warm_up + 3 : 4 + config_.plan->warm_up;
-  const auto keep = steps * range_.count + 2 * (config_.plan->sub_solvers + readers_);
+  const auto keep = (4 + config_.plan->warm_up) * range_.count + 2 * (config_.plan->sub_solvers + readers_);
   if (config_.how == delivery::broadcast) tree_.emplace(*config_.plan, me.worker, config_.job, keep);
 }
 
 void loader::on(const envelope& e, time_point, effects& out) {
   std::visit(overloaded{
-                 [&](const grant& g) {
-                   agenda_.grant_until(g.until);
-                   if (config_.retains_for_replay) forget_rounds();
-                 },
+                 [&](const grant& g) { agenda_.grant_until(g.until); },
                  [&](const work_unit& p) {
-                   if (p.life != config_.incarnation) return drop(drop_reason::outdated);
                    if (!agenda_.deal(p)) drop(drop_reason::repeated);
                  },
-                 [&](const resume_at& r) {
-                   if (begun_) return drop(drop_reason::repeated);
-                   if (config_.retains_for_replay && e.h.src != the_coordinator) return drop(drop_reason::misaddressed);
-                   begun_ = true;
-                   agenda_.resume_at(r.step);
-                   if (tree_) tree_->greet(out);
-                 },
-                 [&](const start&) { take_start(e.h.src, out); },
                  [&](const evaluate& v) { take_round(v, e.h.version); },
                  [&](const credit&) {
                    if (e.h.port >= credit_.size()) return drop(drop_reason::misaddressed);
@@ -82,37 +68,13 @@ void loader::pump(effects& out) {
   read_for_tree(out);
 }
 
-header loader::to_coordinator() const {
-  header h;
-  h.job = config_.job;
-  h.src = config_.self;
-  h.dst = the_coordinator;
-  return h;
-}
-
-// `start` after a restart: of this loader (from the host), of a stage, or of the role that it
-// requests examples from.
-void loader::take_start(role_id from, effects& out) {
-  if (config_.retains_for_replay && from == no_role && config_.incarnation > 0)
-    out.send({to_coordinator(), ready{ready::what_of::joined}});
-  else if (config_.retains_for_replay && from != no_role && (*config_.plan)[from].does().hosts_layers)
-    send_again(from, out);
-  else
-    ask_again(out);
-}
-
 void loader::take_round(const evaluate& v, std::uint64_t version) {
-  if (config_.dynamic && v.life != config_.incarnation) return drop(drop_reason::outdated);  // work units may have to come first
   if (agenda_.has_begun_round(v.round)) return drop(drop_reason::repeated);
   agenda_.begin_round(v.round, version, eval_packets(config_.read.eval->examples(), config_.read.eval_examples));
 }
 
 std::shared_ptr<loader::item> loader::next_item() {
-  if (config_.await_resume && !begun_) return nullptr;
-  if (const auto p = agenda_.next_training()) {
-    begun_ = true;
-    return training_item(*p);
-  }
+  if (const auto p = agenda_.next_training()) return training_item(*p);
   const auto p = agenda_.next_evaluation();
   return p ? evaluation_item(*p) : nullptr;
 }
@@ -152,11 +114,7 @@ bool loader::trains(const item& i) const { return i.h.phase == static_cast<std::
 void loader::obtain(const std::shared_ptr<item>& i, effects& out) {
   i->h.job = config_.job;
   i->h.src = config_.self;
-  // With `retains_for_replay` ids depend on step and packet only, so a restarted loader gives
-  // repeated packets the same ids.
-  const auto n = static_cast<std::uint32_t>(trains(*i) ? i->h.step * range_.count + i->h.packet - range_.first
-                                                       : i->h.step * i->h.packets + i->h.packet);
-  i->h.id = make_msg_id(config_.self, config_.retains_for_replay ? 2 * n + (trains(*i) ? 0 : 1) : counter_++);
+  i->h.id = make_msg_id(config_.self, counter_++);
   if (config_.how == delivery::server) return ask(*i, out);
   if (!trains(*i)) {
     i->indices = eval_indices(config_.read, i->h);
@@ -191,14 +149,6 @@ void loader::ask(const item& i, effects& out) {
   auto h = i.h;
   h.dst = config_.plan->data_server;
   out.send({h, want_examples{}});
-}
-
-// The data server (or the parent in the tree) was restarted and has lost all requests: sends every
-// open request again.
-void loader::ask_again(effects& out) {
-  if (tree_) return tree_->ask_again(out);
-  for (const auto& i : line_)
-    if (i->at == state::waits) ask(*i, out);
 }
 
 std::uint32_t loader::free_slot() const {
@@ -283,7 +233,6 @@ bool loader::send_front(effects& out) {
   const auto& edges = (*config_.plan)[config_.self].out_edges;
   for (std::size_t e = 0; e < edges.size(); ++e)
     if (used(config_.plan->edges[edges[e]], i.h) && credit_[e].left() == 0) return false;
-  if (config_.retains_for_replay) i.h.needed_from = static_cast<std::uint32_t>(needed_from());
   for (std::size_t e = 0; e < edges.size(); ++e) {
     const auto& edge = config_.plan->edges[edges[e]];
     if (!used(edge, i.h)) continue;
@@ -292,10 +241,6 @@ bool loader::send_front(effects& out) {
     i.h.port = edge.to_port;
     out.send({i.h, forward{edge.what.output == 0 ? i.data : i.label, i.valid, i.first_example}});
   }
-  if (config_.retains_for_replay) {
-    sent_.add({i.h, i.data, i.label, i.valid, i.first_example});
-    forget_sent();
-  }
   line_.pop_front();
   return true;
 }
@@ -303,45 +248,6 @@ bool loader::send_front(effects& out) {
 bool loader::used(const plan_edge& e, const header& h) const {
   if (h.phase == static_cast<std::uint8_t>(phase::train)) return e.in_train && e.packets.has(h.packet);
   return e.in_test && e.packets.has(config_.plan->way_of(h.id));
-}
-
-// The first step of which a packet can still be needed. The grant is at most `window` steps ahead
-// of the last step whose losses are complete.
-std::uint64_t loader::needed_from() const {
-  const auto window = config_.plan->window();
-  return std::max(config_.first_step, config_.plan->needed_from(agenda_.granted() > window ? agenda_.granted() - window : 0));
-}
-
-void loader::send_again(role_id to, effects& out) {
-  forget_sent();
-  for (auto& k : sent_) {
-    k.h.attempt = static_cast<std::uint8_t>(std::min(k.h.attempt + 1, 255));
-    k.h.needed_from = static_cast<std::uint32_t>(needed_from());
-    for (auto e : (*config_.plan)[config_.self].out_edges) {
-      const auto& edge = config_.plan->edges[e];
-      if (edge.to != to || !used(edge, k.h)) continue;
-      k.h.dst = to;
-      k.h.port = edge.to_port;
-      out.send({k.h, forward{edge.what.output == 0 ? k.data : k.label, k.valid, k.first_example}});
-    }
-  }
-}
-
-// Drops evaluation rounds that are over: steps after a round are granted only when it is complete.
-// A restarted loader may still hold packets of a round that was completed by reports from before
-// its restart.
-void loader::forget_rounds() {
-  agenda_.forget_rounds();
-  std::erase_if(line_, [&](const auto& i) { return !trains(*i) && i->h.version < agenda_.granted(); });
-  forget_sent();
-}
-
-// Drops sent packets that no restarted stage can request any more, and restores their credit: a
-// stage that has dropped the packet, or waits for its other inputs, will not return it.
-void loader::forget_sent() {
-  sent_.forget(needed_from(), agenda_.granted(), [&](msg_id gone) {
-    for (auto& c : credit_) c.give_back(gone);
-  });
 }
 
 role_status loader::status() const {
@@ -354,8 +260,6 @@ role_status loader::status() const {
     s.wait(wait_kind::credit, "a free sub-solver of the first stage");
   else if (!line_.empty() && line_.front()->at == state::waits)
     s.wait(wait_kind::data, config_.how == delivery::broadcast ? "examples from worker 0" : "the data server");
-  else if (config_.await_resume && !begun_)
-    s.wait(wait_kind::answers, "the step to resume at");
   else if (reading_.empty() && config_.dynamic)
     s.wait(wait_kind::grant, "a work unit");
   else if (reading_.empty() && agenda_.next_step() >= agenda_.granted())

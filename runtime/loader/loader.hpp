@@ -9,12 +9,9 @@
 // from its parent loader in the broadcast tree (batch_tree.hpp). One request is credit for one
 // packet.
 //
-// Messages in:  grant, evaluate, work_unit, resume_at, examples, examples_seed, start (a data
-//               server or parent was restarted: repeat the requests; a stage was restarted: send
-//               it again the packets that it may still need), want_examples (tree), credit
+// Messages in:  grant, evaluate, work_unit, examples, examples_seed, want_examples (tree), credit
 //               (out-edge), halt
-// Messages out: forward, want_examples, examples and start (tree), ready{joined} (to the
-//               coordinator, after a restart; with `retains_for_replay`)
+// Messages out: forward, want_examples, examples (tree)
 // Invariants:
 //   * messages that arrive twice or late have no effect;
 //   * packets of one worker leave in the order of (step, packet), or of the work units; an
@@ -36,7 +33,6 @@
 #include "runtime/loader/batch_tree.hpp"
 #include "runtime/loader/packet_agenda.hpp"
 #include "runtime/loader/reading.hpp"
-#include "runtime/loader/sent_packets.hpp"
 #include "runtime/messages/edge_credit.hpp"
 #include "runtime/plan/plan.hpp"
 
@@ -50,12 +46,7 @@ struct loader_config {
   std::shared_ptr<sampler> order;
   delivery how = delivery::local;
   std::uint64_t first_step = 0;
-  bool dynamic = false;       // the coordinator deals work units; the static range and grants are not used
-  bool await_resume = false;  // a restarted loader: load nothing before resume_at
-  // Work units (and, with `dynamic`, evaluation rounds) for another incarnation are dropped: the
-  // coordinator deals them again when it knows of the restart.
-  std::uint32_t incarnation = 0;
-  bool retains_for_replay = false;  // stages may be restarted one by one: keep sent packets for them
+  bool dynamic = false;  // the coordinator deals work units; the static range and grants are not used
 };
 
 class loader final : public role {
@@ -71,7 +62,6 @@ class loader final : public role {
     std::uint32_t valid = 0, first_example = 0;
   };
 
-  void take_start(role_id from, effects& out);
   void take_round(const evaluate& v, std::uint64_t version);
   void pump(effects& out);
   std::shared_ptr<item> next_item();
@@ -80,7 +70,6 @@ class loader final : public role {
   void obtain(const std::shared_ptr<item>& i, effects& out);
   void obtain_seed(item& i, effects& out);
   void ask(const item& i, effects& out);
-  void ask_again(effects& out);
   bool reads_on() const { return reading_.size() < readers_; }
   std::uint32_t free_slot() const;
   void read_next(effects& out);
@@ -89,19 +78,13 @@ class loader final : public role {
   void take_examples(const envelope& e, effects& out);
   void take_seed(std::uint64_t step, std::uint64_t seed);
   bool send_front(effects& out);
-  header to_coordinator() const;
   bool used(const plan_edge& e, const header& h) const;
-  void send_again(role_id to, effects& out);
-  void forget_sent();
-  void forget_rounds();
-  std::uint64_t needed_from() const;
   batch_tree::key key_of(const header& h) const { return {h.step, h.packet - range_.first}; }
   bool trains(const item& i) const;
 
   loader_config config_;
   packet_range range_;
   packet_agenda agenda_;
-  bool begun_ = false;  // a packet was loaded, or resume_at has arrived
   std::uint32_t counter_ = 0;
   std::deque<std::shared_ptr<item>> line_;  // in the order of sending
   std::uint32_t readers_ = 1;
@@ -110,7 +93,6 @@ class loader final : public role {
   std::optional<batch_tree> tree_;
   std::map<std::uint32_t, std::shared_ptr<reading>> tree_reading_;  // by slot
   std::vector<edge_credit> credit_;                                 // by out-edge
-  sent_packets sent_;                                               // with `retains_for_replay`
 };
 
 }  // namespace troupe

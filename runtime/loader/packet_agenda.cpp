@@ -75,10 +75,6 @@ void packet_agenda::advance(evaluation& round) const {
   while (round.packet < round.packets && !evaluates(round.packet));
 }
 
-void packet_agenda::forget_rounds() {
-  std::erase_if(rounds_, [&](const evaluation& r) { return r.version < granted_; });
-}
-
 void packet_agenda::clear() {
   granted_ = next_step_;
   work_units_.clear();

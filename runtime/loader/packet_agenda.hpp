@@ -34,7 +34,6 @@ class packet_agenda {
 
   void grant_until(std::uint64_t step);
   bool deal(const work_unit& p);  // with `dynamic`; returns false if it has no new packet
-  void resume_at(std::uint64_t step) { next_step_ = step; }
   bool has_begun_round(std::uint64_t round) const { return round <= last_round_; }  // rounds count from 1 and begin in order
   void begin_round(std::uint64_t round, std::uint64_t version, std::uint32_t packets);
 
@@ -42,8 +41,6 @@ class packet_agenda {
   std::optional<training> next_training();
   std::optional<evaluation> next_evaluation();  // call it only when next_training() returns nullopt
 
-  // Drops the rounds of versions below the grant.
-  void forget_rounds();
   void clear();
 
   std::uint64_t next_step() const { return next_step_; }

@@ -13,9 +13,16 @@ std::uint32_t eval_packets(std::int64_t examples, std::int64_t packet_examples) 
   return packet_examples > 0 ? static_cast<std::uint32_t>((examples + packet_examples - 1) / packet_examples) : 0;
 }
 
+static void check_count(const std::vector<std::int64_t>& indices, std::int64_t count) {
+  if (const auto n = static_cast<std::int64_t>(indices.size()); n != count)
+    throw std::runtime_error("the sampler returned " + std::to_string(n) + " examples for a packet of " + std::to_string(count));
+}
+
 std::vector<std::int64_t> eval_indices(const reading_config& c, const header& h) {
   const auto first = static_cast<std::int64_t>(h.packet) * c.eval_examples;
-  auto list = c.eval->indices(h.version, first, std::min(c.eval_examples, c.eval->examples() - first));
+  const auto count = std::min(c.eval_examples, c.eval->examples() - first);
+  auto list = c.eval->indices(h.version, first, count);
+  check_count(list, count);
   list.resize(static_cast<std::size_t>(c.eval_examples), -1);
   return list;
 }
@@ -44,6 +51,17 @@ void read_examples(const source& from, const augmentation* augment, split part, 
     augment->test(indices, raw, data);
 }
 
+static const char* word_of(split part) { return part == split::train ? "training" : "test"; }
+
+void check_indices(const source& from, split part, const std::vector<std::int64_t>& indices, std::int64_t count) {
+  check_count(indices, count);
+  const auto all = from.size(part);
+  const auto beyond = std::find_if(indices.begin(), indices.end(), [all](std::int64_t i) { return i >= all; });
+  if (beyond == indices.end()) return;
+  throw std::runtime_error(std::string("the sampler returned ") + word_of(part) + " example " + std::to_string(*beyond) +
+                           ", but the source has " + std::to_string(all) + ", which are numbered from 0");
+}
+
 void check_ids(const model_graph& g, split part, const std::vector<std::int64_t>& indices, const tensor& data,
                const tensor& label) {
   const auto below = [&](const tensor& t, std::int64_t bound, const char* what, const char* of_them) {
@@ -52,7 +70,7 @@ void check_ids(const model_graph& g, split part, const std::vector<std::int64_t>
     const auto each = t.count() / static_cast<std::int64_t>(indices.size());
     const auto* found = std::find_if(values, values + t.count(), [bound](std::int32_t v) { return v >= bound; });
     if (found == values + t.count()) return;
-    throw std::runtime_error(std::string("the source returned ") + (part == split::train ? "training" : "test") + " example " +
+    throw std::runtime_error(std::string("the source returned ") + word_of(part) + " example " +
                              std::to_string(indices[static_cast<std::size_t>((found - values) / each)]) + " with " + what + " " +
                              std::to_string(*found) + ", but declares " + std::to_string(bound) + " " + of_them);
   };
@@ -71,8 +89,10 @@ void begin_reading(const std::shared_ptr<reading>& r, const reading_config& c, s
   r->label = tensor::declare(label, c.graph->label_type(c.type));
   const auto from = r->h.phase == static_cast<std::uint8_t>(phase::train) ? split::train : c.eval_split;
   const task_cost cost{0, static_cast<double>(r->data.bytes()), "load"};
+  const auto wanted = r->h.phase == static_cast<std::uint8_t>(phase::train) ? c.graph->data[0] : n;
   out.run(
-      [r, from, source = c.data, augment = c.augment, graph = c.graph](task_context& j) {
+      [r, from, wanted, source = c.data, augment = c.augment, graph = c.graph](task_context& j) {
+        check_indices(*source, from, r->indices, wanted);
         auto& host = j.dev.host();
         r->data.back(host);
         r->label.back(host);

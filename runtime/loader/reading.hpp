@@ -35,7 +35,7 @@ struct reading {
 };
 
 // Indices of the examples of evaluation packet h.packet, for weights of version h.version. The last
-// packet is padded with -1.
+// packet is padded with -1. Throws std::runtime_error if the sampler returns too few or too many.
 std::vector<std::int64_t> eval_indices(const reading_config& c, const header& h);
 
 // Reads examples `indices` from the source, applies the augmentation, and writes `data` and `label`
@@ -44,14 +44,18 @@ std::vector<std::int64_t> eval_indices(const reading_config& c, const header& h)
 void read_examples(const source& from, const augmentation* augment, split part, const header& h,
                    const std::vector<std::int64_t>& indices, device& dev, tensor& data, tensor& label);
 
+// Throws std::runtime_error unless `indices` are `count` examples of the split, or padding. Called
+// before examples are read, because a sampler of a plugin may return others.
+void check_indices(const source& from, split part, const std::vector<std::int64_t>& indices, std::int64_t count);
+
 // Throws std::runtime_error if an example has a label or id beyond the range that layers of `g`
 // look up. Called whenever examples are read, because a source may deliver values that it does not
 // declare.
 void check_ids(const model_graph& g, split part, const std::vector<std::int64_t>& indices, const tensor& data, const tensor& label);
 
 // Runs a task that fills data and label with the examples of `indices`, with token `token`. Tasks
-// of different slots may run at once. The task throws the exceptions of the source and of
-// check_ids.
+// of different slots may run at once. The task throws the exceptions of the source, of
+// check_indices and of check_ids.
 void begin_reading(const std::shared_ptr<reading>& r, const reading_config& c, std::uint64_t token, effects& out,
                    std::uint32_t slot = 0);
 

@@ -1,16 +1,21 @@
 #include "runtime/memory/process_memory.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <sstream>
+#include <system_error>
 #include <vector>
 
 namespace troupe {
 namespace {
 
 constexpr const char* mount = "/sys/fs/cgroup";
+
+std::atomic<bool> memory_is_shared{false};
 
 // The files of one version of cgroups, and the fields of its memory.stat that count the page cache.
 struct cgroup_kind {
@@ -97,8 +102,8 @@ std::optional<std::string> contents_of(const std::string& file) {
 
 process_memory process_memory_by(const text_of_file& read) {
   process_memory least;
-  const auto bound = [&](std::uint64_t total, std::uint64_t left, const std::string& of) {
-    if (least.total == 0 || left < least.left) least = {total, left, of};
+  const auto bound = [&](std::uint64_t total, std::uint64_t left, const std::string& of, bool alone = false) {
+    if (least.total == 0 || left < least.left) least = {total, left, of, alone};
   };
   const auto machine = read("/proc/meminfo").value_or("");
   const auto has = number_behind(machine, "MemTotal:").value_or(0) * 1024;
@@ -111,12 +116,39 @@ process_memory process_memory_by(const text_of_file& read) {
   });
   if (const auto space = number_behind(read("/proc/self/limits").value_or(""), "Max address space")) {
     const auto used = number_behind(read("/proc/self/status").value_or(""), "VmSize:").value_or(0) * 1024;
-    bound(*space, *space - std::min(*space, used), "its limit of address space (ulimit -v) allows");
+    bound(*space, *space - std::min(*space, used), "its limit of address space (ulimit -v) allows", true);
   }
   return least;
 }
 
-process_memory memory_of_this_process() { return process_memory_by(contents_of); }
+std::uint64_t processes_of_this_program(const std::string& proc) {
+  namespace fs = std::filesystem;
+  std::error_code ec;
+  const auto program = fs::read_symlink(proc + "/self/exe", ec);
+  const auto groups = contents_of(proc + "/self/cgroup");
+  if (ec) return 1;
+  std::uint64_t n = 0;
+  for (fs::directory_iterator i(proc, ec), end; !ec && i != end; i.increment(ec)) {
+    const auto name = i->path().filename().string();
+    std::error_code other;  // a process of another user, or one that has ended
+    if (name.find_first_not_of("0123456789") != std::string::npos || fs::read_symlink(i->path() / "exe", other) != program)
+      continue;
+    if (contents_of(i->path().string() + "/cgroup") == groups) ++n;
+  }
+  return std::max<std::uint64_t>(n, 1);
+}
+
+process_memory shared_alike(process_memory m, std::uint64_t processes) {
+  if (!m.alone) m.left /= std::max<std::uint64_t>(processes, 1);
+  return m;
+}
+
+void share_memory_alike() { memory_is_shared = true; }
+
+process_memory memory_of_this_process() {
+  const auto m = process_memory_by(contents_of);
+  return memory_is_shared ? shared_alike(m, processes_of_this_program()) : m;
+}
 
 std::uint64_t memory_left() {
   const auto m = memory_of_this_process();

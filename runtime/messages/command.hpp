@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "ops/one_of.hpp"
 #include "runtime/messages/ids.hpp"
 #include "runtime/messages/mode_choice.hpp"
 
@@ -117,12 +118,17 @@ struct lose_command {
   static auto fields(auto& c) { return std::tie(c.nodes); }
 };
 
+// The index of a kind is part of the wire format (wire_version).
+struct command_kinds {
+  using variant =
+      std::variant<pause_command, resume_command, stop_command, checkpoint_command, eval_command, staleness_command,
+                   histograms_command, set_command, set_option_command, mode_command, handover_command, surviving_state_command,
+                   kill_command, move_command, drain_command, add_node_command, balance_command, lose_command>;
+};
+extern template class one_of<command_kinds>;
+
 struct command {
-  // The index of a kind is part of the wire format (wire_version).
-  std::variant<pause_command, resume_command, stop_command, checkpoint_command, eval_command, staleness_command, histograms_command,
-               set_command, set_option_command, mode_command, handover_command, surviving_state_command, kill_command, move_command,
-               drain_command, add_node_command, balance_command, lose_command>
-      what = {};
+  one_of<command_kinds> what = {};
   command_id id = 0;  // not part of the wire format: only the daemon that gave it knows it
 
   template <class T>

@@ -12,8 +12,7 @@
 
 namespace troupe {
 
-// Host -> coordinator -> shards: all roles are in place, begin. Host -> restarted role, which sends
-// it to its neighbours: a new incarnation begins; send again what it may need.
+// Host -> coordinator -> shards: all roles are in place, begin.
 struct start {};
 
 // Coordinator -> loaders: the steps below `until` may be loaded. Never shrinks.
@@ -26,19 +25,10 @@ struct grant {
 
 // Coordinator -> a loader with loader_config::dynamic: load packets [first, first + count) of step
 // `step`, after earlier work units. Steps never decrease, and a loader gets a packet of a step at
-// most once; anything else is a duplicate. `life` is the incarnation of the worker that the unit is
-// for: a loader of another incarnation ignores it, and the coordinator deals the packets again when
-// it learns of the restart.
+// most once; anything else is a duplicate.
 struct work_unit {
   std::uint64_t step = 0;
   std::uint32_t first = 0, count = 0;
-  std::uint32_t life = 0;
-};
-
-// Worker sync -> its loader (coordinator -> loader in jobs that retain for replay): begin with step
-// `step` instead of the configured one. Ignored by a loader that has begun.
-struct resume_at {
-  std::uint64_t step = 0;
 };
 
 // Coordinator -> shards and workers: from step `from` on, `key` (as in the job file, e.g.
@@ -52,10 +42,9 @@ struct set_value {
 // Coordinator -> loaders: run evaluation round `round` over the evaluation split, with the weights
 // of version header.version. Coordinator -> tester and its loader, in modes out of lockstep and for
 // averages of the weights: the same with the blocks that the shards have at version header.step or
-// later. `average`: with the average of the weights (train.average). `life` as in work_unit.
+// later. `average`: with the average of the weights (train.average).
 struct evaluate {
   std::uint64_t round = 0;
-  std::uint32_t life = 0;
   bool average = false;
 };
 
@@ -64,6 +53,9 @@ struct evaluate {
 struct report {
   std::vector<std::pair<std::string, double>> values;
   std::uint32_t valid = 0;  // number of examples in the means
+  // The weight of each value in the mean over several packets (layer::mean_weight). Empty: `valid`
+  // for all, as in training, where a step's value is the mean of its packets' values.
+  std::vector<double> weights = {};
 };
 
 // Coordinator -> tester: send the weights of round `request`, as one `layer_weights` per layer with
@@ -81,7 +73,7 @@ struct collect {
 //   shard, stage -> coordinator; shard -> tester: answer to `collect`, with its `request`;
 //     header.version is the version of the block.
 //   shard -> worker, in modes whose workers step by themselves: the first values, at
-//     header.version. `answers` and `wanted` as in `weights`.
+//     header.version.
 //   worker -> shard, in these modes: the worker's copy, with the weight `mass` in the mean of all
 //     copies. `round` is the flush that it is sent for; 0: it answers the shard's request
 //     `request`.
@@ -95,7 +87,6 @@ struct state {
   tensors rule;  // e.g. momentum
   std::uint64_t updates = 0;
   std::uint64_t wanted = 0;
-  std::uint32_t answers = 0;
   std::uint64_t round = 0;
   double mass = 0;
 };
@@ -180,8 +171,7 @@ struct user {
 struct finished {
   std::uint64_t token = 0;
 };
-// Host -> coordinator: a node is lost. Role -> coordinator: the sender was restarted and cannot
-// continue (job/lost_role.hpp).
+// Host -> coordinator: a node is lost.
 struct peer_down {
   std::string node;
   std::string reason;

@@ -1,8 +1,8 @@
 // Reasons for which a role ignores a message, and counts of them. Every role counts the messages
 // that it ignores (role::drop in runtime/role.hpp); hosts publish the counts in role_status.
 //
-// The first four reasons occur in a healthy cluster, because restarts and failing networks repeat
-// and delay messages. The others are mistakes: the sender runs other code or another plan, or
+// The first four reasons occur in a healthy cluster, because failing networks repeat and delay
+// messages. The others are mistakes: the sender runs other code or another plan, or
 // violates the protocol. The simulator ends a run in which a mistake occurs, unless
 // sim::world_config::allow_mistakes is set.
 #pragma once
@@ -17,8 +17,8 @@ namespace troupe {
 
 enum class drop_reason : std::uint8_t {
   repeated,      // a duplicate: its content has been taken already
-  outdated,      // of a step, version, round, mode epoch or incarnation that is over
-  unrequested,   // an answer without an open request: the request was answered, or made before a restart
+  outdated,      // of a step, version, round, mode epoch or plan that is over
+  unrequested,   // an answer without an open request: the request was answered
   quiesced,      // training has stopped after a node failure
   misaddressed,  // a source, port, block or worker that the plan does not have here
   malformed,     // an invalid shape, type or value

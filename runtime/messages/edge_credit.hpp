@@ -14,8 +14,7 @@ class edge_credit {
  public:
   explicit edge_credit(std::uint32_t limit) : limit_(limit) {}
 
-  // Returns how many packets may still be sent; 0 also if more than `limit` are in flight, which
-  // happens when a producer repeats packets for a restarted consumer (stage_again.cpp).
+  // Returns how many packets may still be sent.
   std::uint32_t left() const { return under_way_.size() < limit_ ? limit_ - static_cast<std::uint32_t>(under_way_.size()) : 0; }
   void take(msg_id packet) { under_way_.push_back(packet); }
   // Returns false if the credit of this packet has been returned already.

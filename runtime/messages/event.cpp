@@ -216,4 +216,6 @@ expected<event_effect> event_of(const flat_event& flat) {
   return e;
 }
 
+template class one_of<job_event_kinds>;
+
 }  // namespace troupe

@@ -3,6 +3,8 @@
 // from this list: the flat form for the wire and the journal (event.hpp), JSON and its schema
 // (runtime/node/events).
 //
+// size: one struct for each kind
+//
 // To add a kind: write its struct here, and add it to `job_event_kind`.
 //
 // `fields(self, f)` calls f once per field, in the order of JSON:
@@ -16,6 +18,7 @@
 // Threads: values.
 #pragma once
 
+#include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <map>
@@ -26,6 +29,7 @@
 #include <variant>
 #include <vector>
 
+#include "ops/one_of.hpp"
 #include "runtime/messages/mode_choice.hpp"
 #include "runtime/messages/value_histogram.hpp"
 
@@ -156,9 +160,16 @@ struct resumed_event {
 
 struct set_event {
   std::pair<std::string, double> setting = {};  // key as in the job file, and its value
+  std::optional<double> rate = {};              // of "train.dynamics.lr", the base: what the schedule makes of it
+
+  // Whether schedule or lr_scale make another rate of the base.
+  bool rate_differs() const { return rate && std::abs(*rate - setting.second) > 1e-6 * std::abs(*rate); }
 
   static constexpr event_name kind{"set", "A setting has a new value from this step on."};
-  static void fields(auto& self, auto& f) { f.numbers(self.setting, "the value, by its key in the job file"); }
+  static void fields(auto& self, auto& f) {
+    f("rate", self.rate, "learning rate of the first step with a new train.dynamics.lr, by the schedule and lr_scale");
+    f.numbers(self.setting, "the value, by its key in the job file");
+  }
 };
 
 struct mode_event {
@@ -215,10 +226,19 @@ struct recovered_event {
   std::uint64_t steps_again = 0;
   std::string where = {};
   std::string message = {};
+  double planned_ms = 0, ready_ms = 0, state_ms = 0, replaced_ms = 0;  // parts of `ms`
+  bool live = false;
+  std::uint64_t plans = 1;
 
   static constexpr event_name kind{"recovered", "The job continues after the failure of a node or role."};
   static void fields(auto& self, auto& f) {
     f("ms", self.ms, "milliseconds since the failure was noticed");
+    f("planned_ms", self.planned_ms, "of them, until the last plan without the node was made");
+    f("ready_ms", self.ready_ms, "of them, from then until all nodes had prepared it");
+    f("state_ms", self.state_ms, "of them, from then until the surviving state was collected");
+    f("replaced_ms", self.replaced_ms, "of them, from then until all nodes had replaced their roles");
+    f("live", self.live, "true: with the state of the remaining nodes; false: with a checkpoint");
+    f("plans", self.plans, "number of plans: more than 1 if further nodes failed meanwhile");
     f("steps_again", self.steps_again, "number of steps that are computed again");
     f("where", self.where, "the failed node");
     f.message(self.message, "the failure, and how the job continues");
@@ -364,7 +384,8 @@ struct error_event {
   }
 };
 
-// Only in the log of a REPL (actors/view/events.hpp): a user's command did not reach the job.
+// Only in the log of a REPL (runtime/cluster/view/events.hpp): a user's command did not reach the
+// job.
 struct not_told_event {
   std::string message = {};
 
@@ -378,11 +399,14 @@ struct unchanged_event {
   static void fields(auto&, auto&) {}
 };
 
-using job_event_kind =
-    std::variant<step_event, eval_event, staleness_event, histogram_event, checkpoint_event, best_event, begins_event,
-                 run_resumed_event, paused_event, resumed_event, set_event, mode_event, refused_event, handover_refused_event,
-                 balance_event, moved_event, recovered_event, warning_event, alert_event, step_skipped_event, checkpoint_lost_event,
-                 slow_task_event, straggler_event, fault_injected_event, done_event, preempted_event, error_event, not_told_event,
-                 unchanged_event>;
+struct job_event_kinds {
+  using variant = std::variant<step_event, eval_event, staleness_event, histogram_event, checkpoint_event, best_event, begins_event,
+                               run_resumed_event, paused_event, resumed_event, set_event, mode_event, refused_event,
+                               handover_refused_event, balance_event, moved_event, recovered_event, warning_event, alert_event,
+                               step_skipped_event, checkpoint_lost_event, slow_task_event, straggler_event, fault_injected_event,
+                               done_event, preempted_event, error_event, not_told_event, unchanged_event>;
+};
+using job_event_kind = one_of<job_event_kinds>;
+extern template class one_of<job_event_kinds>;
 
 }  // namespace troupe

@@ -12,7 +12,7 @@ template <class B, class... T>
 concept any_of_bodies = (std::same_as<B, T> || ...);
 
 constexpr std::uint16_t of_packet = id | step | version | packet | packets | phase | flags;
-constexpr std::uint16_t along_edge = of_packet | needed_from | port;
+constexpr std::uint16_t along_edge = of_packet | port;
 
 template <class B>
 constexpr std::uint16_t fields_of() {
@@ -32,7 +32,7 @@ constexpr std::uint16_t fields_of() {
     return version | mode_epoch;
   else if constexpr (any_of_bodies<B, collect, restore_state>)
     return version;
-  else if constexpr (any_of_bodies<B, start, grant, resume_at, observation, inventory>)
+  else if constexpr (any_of_bodies<B, start, grant, observation, inventory>)
     return mode_epoch;
   else {
     static_assert(any_of_bodies<B, set_value, halt, command, observe, work_unit, quiesce, finished, peer_down>,
@@ -49,7 +49,6 @@ std::uint16_t fields_set(const header& h) {
   differs(id, h.id, none.id);
   differs(step, h.step, none.step);
   differs(version, h.version, none.version);
-  differs(needed_from, h.needed_from, none.needed_from);
   differs(packet, h.packet, none.packet);
   differs(packets, h.packets, none.packets);
   differs(port, h.port, none.port);

@@ -14,18 +14,17 @@
 namespace troupe {
 
 namespace header_field {
-constexpr std::uint16_t id = 1, step = 2, version = 4, needed_from = 8, packet = 16, packets = 32, port = 64, phase = 128,
-                        flags = 256, mode_epoch = 512;
-constexpr std::array<std::pair<std::uint16_t, const char*>, 10> all{{{id, "id"},
-                                                                     {step, "step"},
-                                                                     {version, "version"},
-                                                                     {needed_from, "needed_from"},
-                                                                     {packet, "packet"},
-                                                                     {packets, "packets"},
-                                                                     {port, "port"},
-                                                                     {phase, "phase"},
-                                                                     {flags, "flags"},
-                                                                     {mode_epoch, "mode_epoch"}}};
+constexpr std::uint16_t id = 1, step = 2, version = 4, packet = 8, packets = 16, port = 32, phase = 64, flags = 128,
+                        mode_epoch = 256;
+constexpr std::array<std::pair<std::uint16_t, const char*>, 9> all{{{id, "id"},
+                                                                    {step, "step"},
+                                                                    {version, "version"},
+                                                                    {packet, "packet"},
+                                                                    {packets, "packets"},
+                                                                    {port, "port"},
+                                                                    {phase, "phase"},
+                                                                    {flags, "flags"},
+                                                                    {mode_epoch, "mode_epoch"}}};
 }  // namespace header_field
 
 // The fields that messages of this type use.

@@ -21,9 +21,9 @@ constexpr msg_id make_msg_id(role_id origin, std::uint32_t counter) {
   return msg_id{(static_cast<std::uint64_t>(origin) << 32) | counter};
 }
 
-// Identifies a command of a user. It is given where the command enters (actors/view/events.hpp);
-// the event that answers the command carries it. 0: a command of the host, which no client waits
-// for.
+// Identifies a command of a user. It is given where the command enters
+// (runtime/cluster/view/events.hpp); the event that answers the command carries it. 0: a command of
+// the host, which no client waits for.
 using command_id = std::uint64_t;
 
 // Time as a role sees it: nanoseconds since the job's start, by the host's clock (real or virtual).

@@ -11,7 +11,7 @@ namespace troupe {
 namespace {
 
 template <class B, class... T>
-concept one_of = (std::same_as<std::remove_const_t<B>, T> || ...);
+concept any_of = (std::same_as<std::remove_const_t<B>, T> || ...);
 
 // Calls `f` for each tensor of a body, const or not. Bodies without tensors are listed too, so that
 // a new body does not compile until it is added here.
@@ -20,27 +20,27 @@ void visit_tensors(B& b, F&& f) {
   const auto each = [&](auto& list) {
     for (auto& t : list) f(t);
   };
-  if constexpr (one_of<B, examples>) {
+  if constexpr (any_of<B, examples>) {
     f(b.data);
     f(b.label);
-  } else if constexpr (one_of<B, forward, weights>) {
+  } else if constexpr (any_of<B, forward, weights>) {
     f(b.value);
-  } else if constexpr (one_of<B, state, restore_state>) {
+  } else if constexpr (any_of<B, state, restore_state>) {
     f(b.value);
     each(b.rule);
-  } else if constexpr (one_of<B, backward>) {
+  } else if constexpr (any_of<B, backward>) {
     f(b.grad);
-  } else if constexpr (one_of<B, push>) {
+  } else if constexpr (any_of<B, push>) {
     f(b.sum);
-  } else if constexpr (one_of<B, gradient>) {
+  } else if constexpr (any_of<B, gradient>) {
     each(b.grads);
     each(b.stats);
-  } else if constexpr (one_of<B, layer_weights, user>) {
+  } else if constexpr (any_of<B, layer_weights, user>) {
     each(b.values);
   } else {
-    static_assert(one_of<B, credit, want_examples, examples_seed, ready, fetch, start, grant, work_unit, resume_at, set_value,
-                         evaluate, report, collect, flush, adopt, observe, observation, norm_partials, nonfinite_report, quiesce,
-                         inventory, halt, command, finished, peer_down, step_time, want_histograms, histogram>,
+    static_assert(any_of<B, credit, want_examples, examples_seed, ready, fetch, start, grant, work_unit, set_value, evaluate,
+                         report, collect, flush, adopt, observe, observation, norm_partials, nonfinite_report, quiesce, inventory,
+                         halt, command, finished, peer_down, step_time, want_histograms, histogram>,
                   "a new body: list its tensors here");
   }
 }
@@ -98,11 +98,14 @@ const char* name_of_body(std::size_t index) {
   static constexpr std::array<const char*, std::variant_size_v<message>> names = {
       "forward", "backward", "credit", "gradient", "push", "weights", "layer_weights", "ready", "fetch",
       "start", "grant", "set", "evaluate", "report", "collect", "state", "restore", "halt", "command", "user",
-      "flush", "adopt", "observe", "observation", "norm_partials", "work_unit", "resume_at", "want_examples",
+      "flush", "adopt", "observe", "observation", "norm_partials", "work_unit", "want_examples",
       "examples", "examples_seed", "quiesce", "inventory", "finished", "nonfinite_report", "down",
       "step_time", "want_histograms", "histogram"};
   // clang-format on
   return index < names.size() ? names[index] : "unknown";
 }
+
+template class one_of<message_kinds>;
+template class one_of<command_kinds>;
 
 }  // namespace troupe

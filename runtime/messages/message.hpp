@@ -8,6 +8,7 @@
 #include <functional>
 #include <variant>
 
+#include "ops/one_of.hpp"
 #include "runtime/messages/command.hpp"
 #include "runtime/messages/control.hpp"
 #include "runtime/messages/dataflow.hpp"
@@ -24,7 +25,7 @@ struct header {  // size: the 64 bytes in front of every message
   std::uint32_t job = 0;  // number of the job
   role_id src = no_role;
   role_id dst = no_role;
-  std::uint32_t incarnation = 0;  // of the sender; messages of an earlier incarnation are dropped and counted
+  std::uint32_t incarnation = 0;  // generation of the sender's plan; messages of an earlier plan are dropped and counted
   // Of the packet that the message is about (forward, backward, credit, gradient, report, user, and
   // requests for examples); a repetition of a message keeps it and raises `attempt`.
   msg_id id{};
@@ -32,13 +33,12 @@ struct header {  // size: the 64 bytes in front of every message
   // Version of the weights: the number of updates in them since the job's beginning, or, of the
   // weights that a tester evaluates, the number of its evaluation round.
   std::uint64_t version = 0;
-  std::uint32_t needed_from = 0;  // forward, backward, credit: packets of earlier steps will not be requested again
-  std::uint32_t packet = 0;       // index of the packet in its step
-  std::uint32_t packets = 1;      // number of packets in the step
-  std::uint16_t port = 0;         // index of the destination's edge: an in-edge for forward, an out-edge for backward and credit
-  std::uint8_t attempt = 0;       // number of earlier sendings of this message; in every message
-  std::uint8_t phase = 0;         // troupe::phase of the packet: 0 train, 1 test
-  std::uint8_t flags = 0;         // marks of the packet: flag_void, flag_reset
+  std::uint32_t packet = 0;   // index of the packet in its step
+  std::uint32_t packets = 1;  // number of packets in the step
+  std::uint16_t port = 0;     // index of the destination's edge: an in-edge for forward, an out-edge for backward and credit
+  std::uint8_t attempt = 0;   // number of earlier sendings of this message; in every message
+  std::uint8_t phase = 0;     // troupe::phase of the packet: 0 train, 1 test
+  std::uint8_t flags = 0;     // marks of the packet: flag_void, flag_reset
   // The mode that the message belongs to: the number of live switches before it, modulo 256. Late
   // messages of an earlier mode are recognised by it. In messages of sync roles and replicas, and
   // in flush, grant and adopt.
@@ -53,23 +53,27 @@ constexpr std::uint8_t flag_void = 1;   // a packet that is no longer needed; it
 constexpr std::uint8_t flag_reset = 2;  // a training packet whose sequences begin anew, without the state of the last step
 
 // The index of a body is part of the wire format (wire_version) and of recorded traces.
-using message = std::variant<
-    // dataflow
-    forward, backward, credit,
-    // parameters
-    gradient, push, weights, layer_weights, ready, fetch,
-    // control
-    start, grant, set_value, evaluate, report, collect, state, restore_state, halt, command, user,
-    // mode switch, statistics, clipping
-    flush, adopt, observe, observation, norm_partials,
-    // loading
-    work_unit, resume_at, want_examples, examples, examples_seed,
-    // recovery after node failures
-    quiesce, inventory,
-    // from the host; non-finite gradients. The order is part of traces and frames
-    finished, nonfinite_report, peer_down,
-    // the speed of workers; histograms of values
-    step_time, want_histograms, histogram>;
+struct message_kinds {
+  using variant = std::variant<
+      // dataflow
+      forward, backward, credit,
+      // parameters
+      gradient, push, weights, layer_weights, ready, fetch,
+      // control
+      start, grant, set_value, evaluate, report, collect, state, restore_state, halt, command, user,
+      // mode switch, statistics, clipping
+      flush, adopt, observe, observation, norm_partials,
+      // loading
+      work_unit, want_examples, examples, examples_seed,
+      // recovery after node failures
+      quiesce, inventory,
+      // from the host; non-finite gradients. The order is part of traces and frames
+      finished, nonfinite_report, peer_down,
+      // the speed of workers; histograms of values
+      step_time, want_histograms, histogram>;
+};
+using message = one_of<message_kinds>;
+extern template class one_of<message_kinds>;
 
 struct envelope {
   header h;

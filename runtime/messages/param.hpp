@@ -44,15 +44,11 @@ struct push {
 };
 
 // Shard or reducer -> worker or reducer: a block at version header.version; the answer to a `fetch`
-// has its header.step. `answers` > 0 in answers to a `fetch` with `join`: their number for this
-// block, one for each version that the shard still holds for the worker. `wanted` is then the step
-// whose gradient the shard expects next from it.
+// has its header.step.
 // Master shard -> shard: the block with the sender's increment number `increment`.
 struct weights {
   std::uint32_t block = 0;
   tensor value;
-  std::uint64_t wanted = 0;
-  std::uint32_t answers = 0;
   std::uint64_t increment = 0;
 };
 
@@ -89,25 +85,21 @@ struct histogram {
 };
 
 // Worker -> shard: send the block once its version is at least header.version. Answered by
-// `weights` with the same header.step. `join`: the sender was restarted; answered by `weights` or
-// `state` with `answers`. Between a restarted reducer and its neighbours: send again what I lost.
+// `weights` with the same header.step.
 struct fetch {
   std::uint32_t block = 0;
-  bool join = false;
 };
 
 // Progress of a role, by `what`:
 //   flushed    worker -> shard -> coordinator: the flush of round `round`, at step header.step, is
 //              complete
 //   adopted    worker -> coordinator: it runs the mode of header.mode_epoch, from header.step on
-//   joined     worker -> coordinator: it was restarted and continues with step header.step;
-//              loader or tester -> coordinator: it was restarted
 //   work_unit  worker -> coordinator: packets [first, first + count) of step header.step are summed
 //              and pushed; with `count` 0: the worker has the weights of step header.step, so all
 //              work units of earlier steps are complete
 //   copied     replica -> shard: it holds block `block` at header.version (sync/replica.hpp)
 struct ready {
-  enum class what_of : std::uint8_t { flushed, adopted, joined, work_unit, copied };
+  enum class what_of : std::uint8_t { flushed, adopted, work_unit, copied };
   what_of what = what_of::flushed;
   std::uint64_t round = 0;
   std::uint32_t first = 0, count = 0;

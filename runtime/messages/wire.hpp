@@ -1,18 +1,18 @@
 // Encodes an envelope as bytes. Little-endian; offset, field, bytes:
 //
-//   0   header       62   its fields in the order of message.hpp, packed
-//   62  version       1   wire_version
-//   63  body          1   index of the alternative in troupe::message
-//   64  zero          2
-//   66  fields        4   length of what follows
-//   70  the body's fields in the order of its struct; strings, lists: u32 count, then the elements;
+//   0   header       58   its fields in the order of message.hpp, packed
+//   58  version       1   wire_version
+//   59  body          1   index of the alternative in troupe::message
+//   60  zero          2
+//   62  fields        4   length of what follows
+//   66  the body's fields in the order of its struct; strings, lists: u32 count, then the elements;
 //       bool: one byte, 0 or 1; f64: its bits
 //       tensor: u8 state (0 empty, 1 declared, 2 backed), u8 dtype, u8 rank, u8 zero,
 //       rank x i64 extents
 //   --  payloads of the backed tensors in order, each at the next multiple of 64, with zeros
 //       between them; no bytes after the last
 //
-// Cost: 70 bytes + fields + payloads + at most 63 bytes of padding per tensor. Payloads are never
+// Cost: 66 bytes + fields + payloads + at most 63 bytes of padding per tensor. Payloads are never
 // copied: encode() refers to them, and decode() makes tensors that view the received buffer.
 // Errors: decode() accepts any bytes. Its memory is proportional
 // to the input.
@@ -33,8 +33,8 @@
 
 namespace troupe {
 
-constexpr std::uint8_t wire_version = 9;
-constexpr std::size_t wire_prefix_bytes = 70;
+constexpr std::uint8_t wire_version = 11;  // 11: without messages and fields for restarted roles
+constexpr std::size_t wire_prefix_bytes = 66;
 constexpr std::size_t wire_alignment = 64;
 constexpr std::uint32_t wire_max_tensors = 1u << 16;  // in one list of a message
 

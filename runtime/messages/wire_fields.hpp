@@ -16,9 +16,8 @@ template <class M, class T>
 concept is = std::same_as<std::remove_const_t<M>, T>;
 
 void fields(auto& a, is<header> auto& h) {
-  auto& [job, src, dst, incarnation, id, step, version, needed_from, packet, packets, port, attempt, phase, flags, mode_epoch,
-         trace] = h;
-  a(job, src, dst, incarnation, id, step, version, needed_from, packet, packets, port, attempt, phase, flags, mode_epoch, trace);
+  auto& [job, src, dst, incarnation, id, step, version, packet, packets, port, attempt, phase, flags, mode_epoch, trace] = h;
+  a(job, src, dst, incarnation, id, step, version, packet, packets, port, attempt, phase, flags, mode_epoch, trace);
 }
 
 template <class M>
@@ -58,8 +57,8 @@ void fields(auto& a, is<push> auto& m) {
   a(block, first, span, sum, across, increment);
 }
 void fields(auto& a, is<weights> auto& m) {
-  auto& [block, value, wanted, answers, increment] = m;
-  a(block, value, wanted, answers, increment);
+  auto& [block, value, increment] = m;
+  a(block, value, increment);
 }
 void fields(auto& a, is<layer_weights> auto& m) {
   auto& [layer, values] = m;
@@ -70,32 +69,28 @@ void fields(auto& a, is<grant> auto& m) {
   a(until, notice);
 }
 void fields(auto& a, is<work_unit> auto& m) {
-  auto& [step, first, count, life] = m;
-  a(step, first, count, life);
-}
-void fields(auto& a, is<resume_at> auto& m) {
-  auto& [step] = m;
-  a(step);
+  auto& [step, first, count] = m;
+  a(step, first, count);
 }
 void fields(auto& a, is<set_value> auto& m) {
   auto& [key, value, from] = m;
   a(key, value, from);
 }
 void fields(auto& a, is<evaluate> auto& m) {
-  auto& [round, life, average] = m;
-  a(round, life, average);
+  auto& [round, average] = m;
+  a(round, average);
 }
 void fields(auto& a, is<report> auto& m) {
-  auto& [values, valid] = m;
-  a(values, valid);
+  auto& [values, valid, weights] = m;
+  a(values, valid, weights);
 }
 void fields(auto& a, is<collect> auto& m) {
   auto& [request, with_state] = m;
   a(request, with_state);
 }
 void fields(auto& a, is<state> auto& m) {
-  auto& [request, block, value, rule, updates, wanted, answers, round, mass] = m;
-  a(request, block, value, rule, updates, wanted, answers, round, mass);
+  auto& [request, block, value, rule, updates, wanted, round, mass] = m;
+  a(request, block, value, rule, updates, wanted, round, mass);
 }
 void fields(auto& a, is<restore_state> auto& m) {
   auto& [block, value, rule, updates] = m;
@@ -103,8 +98,8 @@ void fields(auto& a, is<restore_state> auto& m) {
 }
 void fields(auto& a, is<command> auto& m) { a(m.what); }
 void fields(auto& a, is<fetch> auto& m) {
-  auto& [block, join] = m;
-  a(block, join);
+  auto& [block] = m;
+  a(block);
 }
 void fields(auto& a, is<ready> auto& m) {
   auto& [what, round, first, count, block] = m;

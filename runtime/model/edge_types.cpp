@@ -49,6 +49,26 @@ std::optional<edge_mistake> wrong_type(const model_graph& g, const graph_layer& 
   return std::nullopt;
 }
 
+namespace {
+
+// How to get `wanted` scores from input `k` of a loss: the row of the layer that makes them.
+std::string hint_about_scores(const model_graph& g, const graph_layer& l, std::size_t k, const std::string& wanted) {
+  const std::string look = "`troupe data` shows what the data holds";
+  for (auto from = l.inputs[k]; from.layer >= 0;) {
+    const auto& p = g.layers[static_cast<std::size_t>(from.layer)];
+    if (p.spec->values.values.contains("outputs")) {
+      const auto at = position_of(p.spec->key_at, "outputs", p.spec->at);
+      return "; set outputs = " + wanted + " in layer " + in_quotes(p.spec->name) + " (" + at.to_string() +
+             "), or correct the data: " + look;
+    }
+    if (p.inputs.size() != 1) break;
+    from = p.inputs[0];
+  }
+  return "; " + look;
+}
+
+}  // namespace
+
 std::vector<edge_mistake> wrong_ids(const model_graph& g, const graph_layer& l) {
   std::vector<edge_mistake> found;
   for (std::size_t k = 0; k < l.inputs.size(); ++k) {
@@ -60,7 +80,7 @@ std::vector<edge_mistake> wrong_ids(const model_graph& g, const graph_layer& l) 
     if (l.maths->is_loss() || l.maths->is_metric())
       found.push_back({"inputs.0", "its input " + in_quotes(l.spec->inputs[0]) + " (" + l.in[0].to_string() + ") has " + n +
                                        " score" + (there_are == 1 ? "" : "s") + " an example, but the data has " + wanted +
-                                       (labels ? " classes" : " different ids")});
+                                       (labels ? " classes" : " different ids") + hint_about_scores(g, l, 0, wanted)});
     else
       found.push_back({"vocabulary", "a vocabulary of " + n + ", but the data has " + wanted + " different ids"});
   }

@@ -223,7 +223,7 @@ class builder {
       wanted += " to " + std::to_string(d.type->max_inputs);
     layer_error(s, "inputs",
                 "a " + s.type + " layer takes " + wanted + " input" + (wanted == "1" ? "" : "s") + ", not " + std::to_string(n) +
-                    " (" + joined(s.inputs) + ")");
+                    " (" + shortened(joined(s.inputs), 200) + ")");
   }
 
   std::string likely_input(const layer_spec& s) const { return &s == job_.layers.data() ? "data" : (&s - 1)->name; }

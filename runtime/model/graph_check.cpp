@@ -1,6 +1,8 @@
 #include "runtime/model/graph_check.hpp"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "runtime/base/wording.hpp"
 #include "runtime/model/gradients.hpp"
@@ -35,10 +37,13 @@ void check_ends(const model_graph& g, const job_spec& job, diagnostics& errors) 
   if (std::none_of(g.layers.begin(), g.layers.end(), [](const graph_layer& l) { return l.maths->is_loss() && l.in_train; }))
     errors.push_back({job.at, "no loss layer runs in training: add one, as in type = \"softmax_loss\", inputs = [\"" +
                                   job.layers.back().name + "\", \"label\"]"});
+  std::set<std::pair<std::int32_t, std::uint16_t>> used;  // outputs that a layer reads
+  for (const auto& l : g.layers)
+    for (const auto& t : l.inputs) used.emplace(t.layer, t.output);
   for (const auto& l : g.layers) {
     if (l.maths->is_loss() || l.maths->is_metric()) continue;
     for (std::size_t o = 0; o < std::max<std::size_t>(l.out.size(), 1); ++o) {
-      if (!g.consumers({static_cast<std::int32_t>(l.index), static_cast<std::uint16_t>(o)}).empty()) continue;
+      if (used.contains({static_cast<std::int32_t>(l.index), static_cast<std::uint16_t>(o)})) continue;
       const auto which = l.out.size() > 1 ? "its output " + std::to_string(o) : std::string("its output");
       errors.push_back(mistake_of(*l.spec, "", which + " is not used by any layer, and the layer is neither a loss nor a metric"));
     }

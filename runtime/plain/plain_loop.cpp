@@ -119,6 +119,7 @@ void plain_loop::impl::load(std::uint32_t packet) {
   h.step = at;
   h.packet = packet;
   h.phase = static_cast<std::uint8_t>(phase::train);
+  check_indices(*j->data, split::train, indices, n);
   read_examples(*j->data, j->augment.get(), split::train, h, indices, host, data, label);
   check_ids(j->graph, split::train, indices, data, label);
   data = brought(*dev, data);

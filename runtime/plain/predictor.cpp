@@ -39,11 +39,6 @@ expected<std::unique_ptr<predictor>, diagnostic> predictor::make(std::shared_ptr
   auto chosen = layer.empty() ? prediction_of(j->graph) : named(j->graph, layer);
   if (!chosen)
     return unexpected(diagnostic{j->spec.at, chosen.error().text + (layer.empty() ? ": name a layer with --layer" : "")});
-  if (j->graph.carries())
-    return unexpected(
-        diagnostic{j->spec.at,
-                   "the net carries state from example to example (algorithm = \"bptt\"), so an example has no prediction of its "
-                   "own; `troupe sample` generates text with it"});
   const auto& p = *chosen;
   std::unique_ptr<predictor> made(new predictor(std::move(j), std::move(d), p.what, p.meaning, batch));
   for (const auto* l : made->needed_)

@@ -1,6 +1,8 @@
 // Computes the outputs of a trained net for examples: the layers of the test phase in a plain loop,
 // without roles. A batch has the size of a packet of the job's evaluation, so results are
-// bit-identical to those that `troupe test` counts.
+// bit-identical to those that `troupe test` counts. Layers that carry state from step to step in
+// training (algorithm "bptt") begin every example with zeros, as evaluations do unless their
+// sampler continues sequences.
 // Errors: make() returns a diagnostic; exceptions of a source or layer pass through run().
 // Threads: one at a time.
 #pragma once

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ops/device_descriptors.hpp"
+#include "runtime/base/number_text.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/plan/partition.hpp"
 #include "runtime/plan/partition_ways.hpp"
@@ -21,18 +22,14 @@ source_position at_key(const layer_spec& s, const std::string& key) {
   return s.at;
 }
 
-std::string number_text(double v) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g", v);
-  return text;
-}
+std::string fraction_text(double v) { return general_text(v, 6); }
 
 bool sums_to_1(const std::vector<double>& fraction) {
   return std::abs(std::accumulate(fraction.begin(), fraction.end(), 0.0) - 1.0) <= 1e-6;
 }
 
 std::string wrong_sum(const std::vector<double>& fraction) {
-  return "fractions must sum to 1, but their sum is " + number_text(std::accumulate(fraction.begin(), fraction.end(), 0.0));
+  return "fractions must sum to 1, but their sum is " + fraction_text(std::accumulate(fraction.begin(), fraction.end(), 0.0));
 }
 
 std::string ways_of(const graph_layer& l) {

@@ -143,12 +143,6 @@ struct job_plan {
   std::uint32_t delay_of(std::uint32_t layer) const { return layer < delay.size() ? delay[layer] : 0; }
   // Number of steps that may be granted beyond the last complete one.
   std::uint32_t window() const { return std::max(3u, warm_up + 2); }
-  // The first step whose packets a role may still need. When all losses of steps < `completed` are
-  // reported, every layer has run step completed - 1, with weights that lag at most warm_up steps
-  // behind.
-  std::uint64_t needed_from(std::uint64_t completed) const { return completed - std::min<std::uint64_t>(completed, warm_up + 1); }
-  // Number of versions of a layer's weights that packets of that step or a later one may have used.
-  std::uint32_t versions_needed() const { return window() + 2 * warm_up + 2; }
   // Number of packets that one loader may have in flight at its first stage.
   std::uint32_t in_flight() const { return sub_solvers * (warm_up + 1); }
 

@@ -47,8 +47,7 @@ struct reducer_config {
   role_id self = no_role;
   std::shared_ptr<const job_plan> plan;
   std::uint64_t first_step = 0;
-  std::uint32_t incarnation = 0;  // > 0: the node has been restarted
-  dtype type = dtype::f32;        // type of parameters
+  dtype type = dtype::f32;  // type of parameters
 };
 
 struct reducer_descriptor {

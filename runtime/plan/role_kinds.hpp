@@ -33,7 +33,7 @@ struct role_duties {
   bool reads_examples = false;   // of `slots` packets at once
   bool owns_parameters = false;  // it holds blocks of them
   role_sums adds = role_sums::none;
-  bool passes_packets = false;  // packets, or gradients of packets, pass through it: with placed layers it may fail alone
+  bool passes_packets = false;  // packets, or gradients of packets, pass through it
   bool gives_way = false;       // its long tasks wait while sub-solvers have queued tasks (seat::gives_way)
 };
 
@@ -48,7 +48,6 @@ struct role_traits {
   void (*draw)(plan_draft&, const plan_options&);
 
   role_duties does;
-  const char* gone;  // what cannot be recovered if it fails, as the end of a sentence; null: it can be restarted
 };
 
 std::span<const role_traits> role_table();  // by role_kind

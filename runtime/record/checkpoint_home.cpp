@@ -40,6 +40,11 @@ expected<std::string, record_error> new_run_folder(const std::string& home) {
   return folder;
 }
 
+expected<std::string, record_error> folder_for_checkpoints(const std::string& dir, const std::string& job) {
+  if (dir.empty()) return std::string();
+  return new_run_folder(checkpoint_home(dir, job));
+}
+
 // Creates a folder to find out: a file system may be read-only whatever the modes say.
 expected<void> check_home(const std::string& dir, const std::string& job) {
   const auto made = new_run_folder(checkpoint_home(dir, job));

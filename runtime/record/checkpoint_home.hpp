@@ -22,6 +22,8 @@ std::string path_word(const std::string& name);  // a job's name as a path compo
 std::string checkpoint_home(const std::string& dir, const std::string& job);  // DIR/NAME
 // Creates a folder with a unique name for one run.
 expected<std::string, record_error> new_run_folder(const std::string& home);
+// The same for a job with [checkpoint] dir = `dir`; empty if `dir` is empty.
+expected<std::string, record_error> folder_for_checkpoints(const std::string& dir, const std::string& job);
 // An error if checkpoints of this job cannot be written there. Creates DIR/NAME.
 expected<void> check_home(const std::string& dir, const std::string& job);
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -74,14 +75,14 @@ expected<void> sync_folder_of(const std::string& path) {
 
 }  // namespace
 
-expected<file_bytes> read_file(const std::string& path) {
+expected<file_bytes> read_file(const std::string& path, std::size_t most) {
   // O_NONBLOCK: opening a FIFO must not wait for a writer; a FIFO is rejected below.
   descriptor d(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (d.get() < 0) return system_error("cannot open");
   struct stat st {};
   if (::fstat(d.get(), &st) != 0) return system_error("cannot stat");
   if (!S_ISREG(st.st_mode)) return unexpected(error("not a regular file"));
-  const auto size = static_cast<std::size_t>(st.st_size);
+  const auto of_file = static_cast<std::size_t>(st.st_size), size = std::min(of_file, most);
   auto* memory = static_cast<char*>(::operator new(size > 0 ? size : 1, alignment, std::nothrow));
   if (!memory) return unexpected(error("its " + std::to_string(size) + " bytes do not fit into memory"));
   const std::shared_ptr<void> owner(memory, [](void* p) { ::operator delete(p, alignment); });
@@ -93,7 +94,7 @@ expected<file_bytes> read_file(const std::string& path) {
     if (n == 0) break;
     got += static_cast<std::size_t>(n);
   }
-  return file_bytes{owner, got};
+  return file_bytes{owner, got, got < size ? got : of_file};  // fewer: the file became shorter meanwhile
 }
 
 expected<void> write_file_atomically(const std::string& path, const std::vector<file_part>& parts, const before_write& before) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@ namespace troupe {
 struct file_bytes {
   std::shared_ptr<const void> data;  // 64-byte aligned
   std::size_t bytes = 0;
+  std::size_t of_file = 0;  // bytes of the whole file
 };
 
 struct file_part {
@@ -22,8 +24,8 @@ struct file_part {
   std::size_t bytes = 0;
 };
 
-// Reads a regular file.
-expected<file_bytes> read_file(const std::string& path);
+// Reads a regular file, or its first `most` bytes.
+expected<file_bytes> read_file(const std::string& path, std::size_t most = SIZE_MAX);
 
 // Replaces `path` by the parts in order, or leaves it unchanged: writes and syncs PATH.tmp, renames
 // it, then syncs the folder. Empty on success. After a crash PATH is the old or the new file, and

@@ -17,6 +17,7 @@ namespace {
 constexpr std::size_t length_bytes = 8;
 constexpr std::size_t max_header = 100'000'000;  // the format's own limit
 constexpr std::size_t header_alignment = 64;     // the format requires 8
+constexpr std::size_t first_read = 64 << 10;     // has the whole header of most files
 constexpr std::string_view sealed_prefix = R"({"__metadata__":{"sha256":")";
 constexpr std::size_t digest_digits = 64;
 constexpr const char* header_key = "sha256";
@@ -39,10 +40,22 @@ std::vector<std::size_t> data_order(const named_tensors& named) {
   return order;
 }
 
+// Bytes of a tensor by its shape. Empty if that overflows.
+std::optional<std::uint64_t> bytes_of(const shape& dims, const detail::safetensors_type& type) {
+  auto n = static_cast<std::int64_t>(type.bits);
+  bool none = false;
+  for (int i = 0; i < dims.rank(); ++i) {
+    none = none || dims[i] == 0;  // the other extents must not overflow either
+    if (__builtin_mul_overflow(n, std::max<std::int64_t>(dims[i], 1), &n)) return std::nullopt;
+  }
+  return none ? 0 : (static_cast<std::uint64_t>(n) + 7) / 8;
+}
+
 verdict check_writable(const named_tensors& named, const metadata_map& metadata) {
   std::set<std::string_view> seen;
   for (const auto& [name, t] : named) {
     if (!t.backed()) return wrong(name, "has no data");
+    if (!bytes_of(t.dims(), detail::safetensors_type_of(t.type()))) return wrong(name, "its size overflows");
     if (!detail::printable(name)) return wrong({}, "a tensor's name has control characters");
     if (name == "__metadata__") return wrong(name, "the name is reserved");
     if (!seen.insert(name).second) return wrong(name, "the name is given twice");
@@ -53,7 +66,7 @@ verdict check_writable(const named_tensors& named, const metadata_map& metadata)
 }
 
 std::string entry_text(const tensor& t, std::size_t begin) {
-  std::string s = R"({"dtype":")" + std::string(detail::safetensors_name(t.type())) + R"(","shape":[)";
+  std::string s = R"({"dtype":")" + std::string(detail::safetensors_type_of(t.type()).name) + R"(","shape":[)";
   for (int i = 0; i < t.dims().rank(); ++i) {
     if (i > 0) s += ',';
     s += std::to_string(t.dims()[i]);
@@ -116,22 +129,11 @@ verdict check_seal(std::string_view text, integrity check) {
   return {};
 }
 
-// Bytes of an entry by its shape. Empty if that overflows.
-std::optional<std::uint64_t> bytes_of(const entry& e) {
-  auto n = static_cast<std::int64_t>(size_of(*e.type));
-  bool none = false;
-  for (int i = 0; i < e.dims->rank(); ++i) {
-    none = none || (*e.dims)[i] == 0;  // the other extents must not overflow either
-    if (__builtin_mul_overflow(n, std::max<std::int64_t>((*e.dims)[i], 1), &n)) return std::nullopt;
-  }
-  return none ? 0 : static_cast<std::uint64_t>(n);
-}
-
 // Each tensor's range fits its shape, and together they cover [0, data_bytes) exactly.
 verdict check_ranges(const std::vector<entry>& entries, std::uint64_t data_bytes) {
   std::vector<const entry*> order;
   for (const auto& e : entries) {
-    const auto n = bytes_of(e);
+    const auto n = bytes_of(*e.dims, *e.type);
     if (!n) return wrong(e.name, "its size overflows");
     if (e.offsets[1] < e.offsets[0]) return wrong(e.name, "data_offsets end before they begin");
     if (e.offsets[1] - e.offsets[0] != *n)
@@ -163,39 +165,87 @@ verdict check_sum(const entry& e, const std::uint8_t* data, const metadata_map& 
   return {};
 }
 
-tensor view_of(const entry& e, const std::uint8_t* data, const std::shared_ptr<const void>& owner) {
-  if (reinterpret_cast<std::uintptr_t>(data) % size_of(*e.type) == 0) return tensor::adopt(owner, data, *e.dims, *e.type);
+// For a type that Troupe reads.
+tensor tensor_of(const entry& e, const std::uint8_t* data, const std::shared_ptr<const void>& owner) {
+  if (e.type->small) {
+    const auto values = std::make_shared<std::vector<float>>(static_cast<std::size_t>(e.dims->count()) + 1);
+    detail::widen(*e.type, data, static_cast<std::size_t>(e.dims->count()), values->data());
+    return tensor::adopt(values, values->data(), *e.dims, dtype::f32);
+  }
+  const auto own = *e.type->own;
+  if (reinterpret_cast<std::uintptr_t>(data) % size_of(own) == 0) return tensor::adopt(owner, data, *e.dims, own);
   // Only in files of tools that do not order tensors by element size.
   const auto n = static_cast<std::size_t>(e.offsets[1] - e.offsets[0]);
   const auto copy = std::make_shared<std::vector<double>>(n / sizeof(double) + 1);
   std::memcpy(copy->data(), data, n);
-  return tensor::adopt(copy, copy->data(), *e.dims, *e.type);
+  return tensor::adopt(copy, copy->data(), *e.dims, own);
 }
 
-verdict parse(const std::shared_ptr<const void>& owner, const std::uint8_t* data, std::size_t bytes, integrity check,
-              safetensors_content& out) {
+// The length of the header of a file of `bytes` bytes, of which `data` has the first 8.
+expected<std::size_t, record_error> header_length(const std::uint8_t* data, std::size_t bytes) {
+  if (bytes == 0) return wrong({}, "it is an empty file");
   if (bytes < length_bytes)
     return wrong({}, "truncated: " + std::to_string(bytes) + " bytes, the length of the header alone takes 8");
   std::uint64_t n = 0;
   for (std::size_t i = 0; i < length_bytes; ++i) n |= std::uint64_t{data[i]} << (8 * i);
-  if (n > max_header) return wrong({}, "the header has " + std::to_string(n) + " bytes, the limit is 100,000,000");
+  if (n > max_header)
+    return wrong({},
+                 "this is no safetensors file: its header would have " + std::to_string(n) + " bytes, the limit is 100,000,000");
   if (n > bytes - length_bytes)
     return wrong(
         {}, "truncated: the header takes " + std::to_string(n) + " bytes, the file has " + std::to_string(bytes - length_bytes));
-  const auto header_bytes = static_cast<std::size_t>(n);
-  const std::string_view text(reinterpret_cast<const char*>(data) + length_bytes, header_bytes);
-  if (auto e = check_seal(text, check); !e) return e;
+  return static_cast<std::size_t>(n);
+}
+
+// The header in `text`, of a file that has `data_bytes` bytes after it.
+expected<detail::safetensors_header, record_error> checked_header(std::string_view text, std::size_t data_bytes, integrity check) {
+  if (auto e = check_seal(text, check); !e) return unexpected(std::move(e).error());
   detail::safetensors_header h;
   if (record_error e; !detail::parse_header(text.data(), text.size(), h, e)) return unexpected(std::move(e));
-  const auto* values = data + length_bytes + header_bytes;
-  if (auto e = check_ranges(h.entries, bytes - length_bytes - header_bytes); !e) return e;
-  for (const auto& e : h.entries)
-    if (auto ok = check_sum(e, values + e.offsets[0], h.metadata, check); !ok) return ok;
-  for (const auto& e : h.entries)
-    if (!e.number) out.named.emplace_back(e.name, view_of(e, values + e.offsets[0], owner));
-  std::erase_if(h.metadata, [](const auto& kv) { return kv.first == header_key || kv.first.rfind(tensor_prefix, 0) == 0; });
-  out.metadata = std::move(h.metadata);
+  if (auto e = check_ranges(h.entries, data_bytes); !e) return unexpected(std::move(e).error());
+  return h;
+}
+
+metadata_map without_sums(metadata_map m) {
+  std::erase_if(m, [](const auto& kv) { return kv.first == header_key || kv.first.rfind(tensor_prefix, 0) == 0; });
+  return m;
+}
+
+std::string_view header_of(const std::uint8_t* data, std::size_t length) {
+  return {reinterpret_cast<const char*>(data) + length_bytes, length};
+}
+
+verdict parse(const std::shared_ptr<const void>& owner, const std::uint8_t* data, std::size_t bytes, integrity check,
+              safetensors_content& out) {
+  const auto length = header_length(data, bytes);
+  if (!length) return unexpected(length.error());
+  auto h = checked_header(header_of(data, *length), bytes - length_bytes - *length, check);
+  if (!h) return unexpected(std::move(h).error());
+  const auto* values = data + length_bytes + *length;
+  for (const auto& e : h->entries)
+    if (auto ok = check_sum(e, values + e.offsets[0], h->metadata, check); !ok) return ok;
+  for (const auto& e : h->entries) {
+    if (e.type->read())
+      out.named.emplace_back(e.name, tensor_of(e, values + e.offsets[0], owner));
+    else
+      out.left_out.emplace_back(e.name, e.type->name);
+  }
+  out.metadata = without_sums(std::move(h->metadata));
   return {};
+}
+
+// Reads a second time only if the header is longer than `first` bytes.
+expected<metadata_map, record_error> metadata_in(const std::string& path, std::size_t first, integrity check) {
+  const auto file = read_file(path, first);
+  if (!file) return wrong({}, file.error().text);
+  const auto* data = static_cast<const std::uint8_t*>(file->data.get());
+  const auto length = header_length(data, file->of_file);
+  if (!length) return unexpected(length.error());
+  const auto head = length_bytes + *length;
+  if (head > file->bytes) return metadata_in(path, head, check);
+  auto h = checked_header(header_of(data, *length), file->of_file - head, check);
+  if (!h) return unexpected(std::move(h).error());
+  return without_sums(std::move(h->metadata));
 }
 
 }  // namespace
@@ -247,6 +297,12 @@ expected<safetensors_content, record_error> read_safetensors(const std::string& 
   if (!file) return unexpected(record_error{path, {}, std::move(file).error().text});
   const auto& f = *file;
   auto r = parse_safetensors(f.data, f.data.get(), f.bytes, check);
+  if (!r) r.error().file = path;
+  return r;
+}
+
+expected<metadata_map, record_error> read_safetensors_metadata(const std::string& path, integrity check) {
+  auto r = metadata_in(path, first_read, check);
   if (!r) r.error().file = path;
   return r;
 }

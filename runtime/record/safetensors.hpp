@@ -8,6 +8,10 @@
 // so that a flipped bit is detected and located. They are checked whenever present, and not
 // returned as metadata.
 //
+// Element types: F64, F32, BF16, I32 and U8 are types of Troupe; F16 and floats of 8 bits become
+// f32, which has all their values. Tensors of the other types of the format (integers, BOOL, ...),
+// which no weights have, are checked and left out.
+//
 // Invariants of accepted files: header <= 100 MB; known dtypes; rank <= 6; every tensor's bytes are
 // shape x dtype; the tensors cover the data exactly, without gap or overlap; names are unique.
 // Entries are returned in the order of the header, and the writer keeps the given order (offsets
@@ -40,7 +44,9 @@ struct record_error {
 
 struct safetensors_content {
   metadata_map metadata;
-  named_tensors named;  // frozen; views of the file's bytes in memory
+  named_tensors named;  // frozen; views of the file's bytes in memory, except those of converted types
+  // Names and dtypes ("I64") of tensors that are left out.
+  std::vector<std::pair<std::string, std::string>> left_out = {};
 };
 
 enum class integrity : std::uint8_t {
@@ -57,7 +63,13 @@ expected<std::string, record_error> safetensors_bytes(const named_tensors& named
 
 expected<safetensors_content, record_error> read_safetensors(const std::string& path, integrity check = integrity::when_present);
 
-// The same for bytes in memory, which `owner` keeps alive and which must not change.
+// The metadata alone. Checks the header, its checksum, and that the file has the bytes of all
+// tensors, with the errors of read_safetensors, but reads none of these bytes: a flipped bit in
+// them is not detected. Use it where no tensor is used.
+expected<metadata_map, record_error> read_safetensors_metadata(const std::string& path, integrity check = integrity::when_present);
+
+// The same as read_safetensors for bytes in memory, which `owner` keeps alive and which must not
+// change.
 expected<safetensors_content, record_error> parse_safetensors(std::shared_ptr<const void> owner, const void* data,
                                                               std::size_t bytes, integrity check = integrity::when_present);
 

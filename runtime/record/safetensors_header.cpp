@@ -11,13 +11,6 @@
 namespace troupe::detail {
 namespace {
 
-struct dtype_name {
-  dtype type;
-  const char* name;
-};
-constexpr dtype_name names[] = {
-    {dtype::f32, "F32"}, {dtype::f64, "F64"}, {dtype::bf16, "BF16"}, {dtype::i32, "I32"}, {dtype::u8, "U8"}};
-
 // Accepts one fixed grammar: an object of "__metadata__" (object of strings) and tensors ({dtype,
 // shape, data_offsets}).
 class handler final : public nlohmann::json_sax<nlohmann::json> {
@@ -28,7 +21,7 @@ class handler final : public nlohmann::json_sax<nlohmann::json> {
     if (where_ == place::outside) return where_ = place::top, true;
     if (where_ != place::top) return unexpected("an object");
     if (key_ == "__metadata__") return where_ = place::metadata, true;
-    out_.entries.push_back({key_, {}, false, {}, {}});
+    out_.entries.push_back({key_, nullptr, {}, {}});
     return where_ = place::entry, true;
   }
   bool key(string_t& k) override {
@@ -73,13 +66,8 @@ class handler final : public nlohmann::json_sax<nlohmann::json> {
     }
     if (where_ != place::entry || key_ != "dtype") return unexpected("a string");
     if (out_.entries.back().type) return fail("dtype is given twice");
-    for (const auto& n : names)
-      if (s == n.name) out_.entries.back().type = n.type;
-    if (s == "I64") {
-      out_.entries.back().type = dtype::f64;
-      out_.entries.back().number = true;
-    }
-    if (!out_.entries.back().type) return fail("dtype " + (printable(s) ? s.substr(0, 16) : "?") + " is not supported");
+    out_.entries.back().type = find_safetensors_type(s);
+    if (!out_.entries.back().type) return fail("dtype " + (printable(s) ? s.substr(0, 16) : "?") + " is none of the format");
     return true;
   }
   bool number_unsigned(number_unsigned_t n) override {
@@ -140,12 +128,6 @@ std::optional<std::string> quoted(const std::string& s) {
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;
   }
-}
-
-const char* safetensors_name(dtype t) {
-  for (const auto& n : names)
-    if (n.type == t) return n.name;
-  return "?";
 }
 
 }  // namespace troupe::detail

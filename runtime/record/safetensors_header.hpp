@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "runtime/record/safetensors.hpp"
+#include "runtime/record/safetensors_types.hpp"
 
 namespace troupe::detail {
 
 struct safetensors_entry {
   std::string name;
-  std::optional<dtype> type;
-  bool number = false;  // I64, which no Troupe tensor has: checked as a `type` of the same size, not returned to the reader
+  const safetensors_type* type = nullptr;
   std::optional<shape> dims;
   std::vector<std::uint64_t> offsets;  // begin, end
 };
@@ -30,8 +30,6 @@ bool parse_header(const char* text, std::size_t bytes, safetensors_header& out, 
 
 // `s` as a JSON string. Empty if it is not UTF-8.
 std::optional<std::string> quoted(const std::string& s);
-
-const char* safetensors_name(dtype t);  // "F32"
 
 bool printable(const std::string& s);  // has no control characters, so that it can be quoted in messages
 

@@ -8,7 +8,6 @@ namespace troupe {
 
 passing_reducer::passing_reducer(reducer_config c) : config_(std::move(c)) {
   blocks_.resize(plan().blocks.size());
-  retains_ = plan().nodes.size() > 1;
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     blocks_[b].below = plan().below(self(), plan().blocks[b]);
     blocks_[b].done = config_.first_step;
@@ -27,11 +26,7 @@ void passing_reducer::on(const envelope& e, time_point, effects& out) {
   std::visit(overloaded{
                  [&](const push& p) { take_push(e.h, p, out); },
                  [&](const weights& w) { take_weights(e.h, w, out); },
-                 [&](const fetch& f) { take_fetch(e.h, f, out); },
                  [&](const finished& f) { added(f.token, out); },
-                 [&](const start&) {
-                   if (config_.incarnation > 0) ask_neighbours(out);
-                 },
                  [&](const halt&) { out.stop(); },
                  [&](const auto&) { drop(drop_reason::unexpected); },
              },
@@ -78,17 +73,11 @@ void passing_reducer::added(std::uint64_t token, effects& out) {
 }
 
 void passing_reducer::send_sum(std::uint32_t block, std::uint64_t step, tree_node node, const tensor& sum, effects& out) {
-  auto& b = blocks_[block];
+  const auto& b = blocks_[block];
   if (b.any && step < b.down) return drop(drop_reason::outdated);  // a repeated sum that the weights contain already
-  const sent_sum s{step, node, sum};
-  send_up(block, s, out);
-  if (retains_) b.unanswered.push_back(s);
-}
-
-void passing_reducer::send_up(std::uint32_t block, const sent_sum& s, effects& out) const {
   auto h = to(above(block));
-  h.step = s.step;
-  out.send({h, push{block, s.node.first, s.node.span, s.sum}});
+  h.step = step;
+  out.send({h, push{block, node.first, node.span, sum}});
 }
 
 void passing_reducer::pass(role_id r, std::uint32_t block, std::uint64_t version, const tensor& value, effects& out) const {
@@ -98,8 +87,7 @@ void passing_reducer::pass(role_id r, std::uint32_t block, std::uint64_t version
 }
 
 // Weights go down to the last of `below` first: in a binomial tree that is the reducer with the
-// deepest subtree, in a ring the next reducer on their way. An answer to this reducer's own fetch
-// after a restart is passed on as weights that answer no fetch.
+// deepest subtree, in a ring the next reducer on their way.
 void passing_reducer::take_weights(const header& h, const weights& w, effects& out) {
   if (w.block >= blocks_.size() || h.src != above(w.block)) return drop(drop_reason::misaddressed);
   if (!holds(w.value, plan().blocks[w.block].count, config_.type)) return drop(drop_reason::malformed);
@@ -109,35 +97,7 @@ void passing_reducer::take_weights(const header& h, const weights& w, effects& o
   b.down = h.version;
   b.done = std::max(b.done, h.version);
   forget(w.block, h.version);
-  std::erase_if(b.unanswered, [&](const sent_sum& s) { return s.step < h.version; });
-  if (retains_) b.value = w.value;
   for (auto r = b.below.rbegin(); r != b.below.rend(); ++r) pass(*r, w.block, h.version, w.value, out);
-}
-
-// --- restarts
-
-void passing_reducer::ask_neighbours(effects& out) const {
-  for (std::uint32_t block = 0; block < blocks_.size(); ++block) {
-    out.send({to(above(block)), fetch{block, true}});
-    for (auto r : blocks_[block].below)
-      if (reduces(r)) out.send({to(r), fetch{block, true}});
-  }
-}
-
-// A restarted neighbour has lost what this reducer sent to it. A reducer below gets the weights
-// that were last passed down (if there were none, it gets the first ones with all others). The role
-// above gets every sum that no weights have answered.
-void passing_reducer::take_fetch(const header& h, const fetch& f, effects& out) {
-  if (f.block >= blocks_.size()) return drop(drop_reason::misaddressed);
-  if (!f.join) return drop(drop_reason::unexpected);
-  const auto& b = blocks_[f.block];
-  if (std::find(b.below.begin(), b.below.end(), h.src) != b.below.end() && reduces(h.src)) {
-    if (b.any) pass(h.src, f.block, b.down, b.value, out);
-  } else if (h.src == above(f.block)) {
-    for (const auto& s : b.unanswered) send_up(f.block, s, out);
-  } else {
-    drop(drop_reason::misaddressed);
-  }
 }
 
 role_status passing_reducer::status() const {

@@ -1,21 +1,13 @@
 // The common part of the stock reducers: passes the sums of each block to the role above it (a
 // reducer or the shard) and the returning weights to all roles below it (workers and reducers whose
-// sums it receives), and brings restarted neighbours up to date. The derived class computes a sum
-// from pushes: sum_reducer.hpp (trees), ring_sum.hpp.
+// sums it receives). The derived class computes a sum from pushes: sum_reducer.hpp (trees),
+// ring_sum.hpp.
 //
-// Messages in:  push (below), weights (above), fetch{join} (a restarted reducer above or below),
-//               start
-// Messages out: push (above), weights (below), fetch{join} (above and below)
+// Messages in:  push (below), weights (above)
+// Messages out: push (above), weights (below)
 //
 // Invariants: a push for a step whose sum has been sent is a duplicate and ignored; weights go down
 // once per version.
-//
-// After a restart (of the whole node, including its workers) the sums that this reducer held are
-// lost, and messages in flight to and from it may be lost too. It asks below: reducers send again
-// every sum that no weights have answered, and the colocated worker repeats the steps that its
-// shards still expect. It asks above for the weights that were last passed down; these close all
-// older steps. A repeated sum has the same bits (the same packets in the same brackets) and is a
-// duplicate wherever it had arrived.
 #pragma once
 
 #include <cstdint>
@@ -57,19 +49,11 @@ class passing_reducer : public role {
   virtual std::size_t open() const = 0;  // number of steps with some pushes, over all blocks
 
  private:
-  struct sent_sum {
-    std::uint64_t step;
-    tree_node node;
-    tensor sum;
-  };
   struct block_state {
     std::vector<role_id> below;  // workers and reducers whose sums arrive here
     std::uint64_t done = 0;      // steps below it were sent up, or are in weights that came down
     std::uint64_t down = 0;      // last version that was passed down
     bool any = false;            // a version was passed down
-    // For restarted neighbours; only if there are several nodes.
-    std::vector<sent_sum> unanswered;  // sums that were sent up and are in no weights yet
-    tensor value;                      // the weights that were last passed down
   };
 
   struct waiting {
@@ -83,19 +67,14 @@ class passing_reducer : public role {
   void send_sum(std::uint32_t block, std::uint64_t step, tree_node node, const tensor& sum, effects& out);
   void take_push(const header& h, const push& p, effects& out);
   void take_weights(const header& h, const weights& w, effects& out);
-  void take_fetch(const header& h, const fetch& f, effects& out);
-  void ask_neighbours(effects& out) const;
-  void send_up(std::uint32_t block, const sent_sum& s, effects& out) const;
   void pass(role_id r, std::uint32_t block, std::uint64_t version, const tensor& value, effects& out) const;
   header to(role_id r) const;
   role_id above(std::uint32_t block) const { return plan().above(self(), plan().blocks[block]); }
-  bool reduces(role_id r) const { return plan()[r].does().adds == role_sums::of_others; }
 
   reducer_config config_;
   std::vector<block_state> blocks_;
   std::unordered_map<std::uint64_t, waiting> tasks_;
   std::uint64_t tokens_ = 0;
-  bool retains_ = false;  // there are other nodes, which may be restarted
 };
 
 }  // namespace troupe

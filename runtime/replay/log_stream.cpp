@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "runtime/checksum/crc32c.hpp"
+#include "runtime/messages/limits.hpp"
 
 namespace troupe::replay {
 namespace {
@@ -19,7 +20,7 @@ constexpr std::string_view stream_magic = "troupe messages, stream 2\n";
 constexpr std::uint32_t kind_chunk = 0, kind_end = 1;
 constexpr std::size_t head_bytes = 12, sum_bytes = 4;
 // A chunk may end with a message from outside the job, which is stored whole.
-constexpr std::uint32_t max_record = std::uint32_t{64} << 20;
+constexpr std::uint32_t max_record = static_cast<std::uint32_t>(wire_max_message) + (std::uint32_t{64} << 20);
 
 std::array<char, 4> little_endian(std::uint32_t n) {
   std::array<char, 4> b{};
@@ -75,12 +76,14 @@ expected<void> log_stream::open(const std::string& file, const std::vector<role_
 
 // Each record is one write(2): the kernel has it even if this process is killed.
 void log_stream::put(role_id r, std::uint32_t kind, std::string_view bytes) {
-  const auto record = record_of(r, kind, bytes);
+  const bool fits = bytes.size() <= max_record;
+  const auto record = fits ? record_of(r, kind, bytes) : std::string();
   std::string failure;
   {
     std::lock_guard guard(lock_);
-    if (fd_ < 0 || write_whole(fd_, record)) return;
-    failure = "cannot write " + name_ + ": " + std::strerror(errno) + "; later messages are not recorded";
+    if (fd_ < 0 || (fits && write_whole(fd_, record))) return;
+    const std::string why = fits ? std::strerror(errno) : "a record of " + std::to_string(bytes.size()) + " bytes is too long";
+    failure = "cannot write " + name_ + ": " + why + "; later messages are not recorded";
     ::close(std::exchange(fd_, -1));
   }
   on_error_(failure);

@@ -1,7 +1,8 @@
 // The world's pending events, in order of (time, order of insertion). Records live in a slab that
 // never moves them and is reused last in, first out, so the queue allocates no memory in a steady
 // state. The heap (4 children per node) holds 16 bytes per event.
-// Limits: 2^24 events at once (std::length_error), 2^40 in total.
+// An entry may also be a number of the caller, from most_at_once to twice that, that has no record.
+// Limits: 2^24 records at once (std::length_error), 2^39 events in total.
 // Not thread-safe.
 #pragma once
 
@@ -39,8 +40,8 @@ class event_queue {
   void give_back(slot s) { free_.push_back(s); }
 
   void push(time_point at, slot s) {
-    assert(order_ < (1ull << 40));
-    const entry e{at.count(), (order_++ << 24) | s};
+    assert(order_ < (1ull << 39) && s < 2 * most_at_once);
+    const entry e{at.count(), (order_++ << 25) | s};
     std::size_t i = heap_.size();
     heap_.push_back(e);
     if (heap_.size() > max_) max_ = heap_.size();
@@ -58,14 +59,14 @@ class event_queue {
     const auto last = heap_.back();
     heap_.pop_back();
     if (!heap_.empty()) sink(last);
-    return {time_point(first.at), static_cast<slot>(first.key & 0xffffff)};
+    return {time_point(first.at), static_cast<slot>(first.key & 0x1ffffff)};
   }
 
  private:
   static constexpr std::size_t chunk = 256;
   struct entry {
     std::int64_t at;
-    std::uint64_t key;  // order of insertion, slot
+    std::uint64_t key;  // order of insertion, slot or number of the caller
     friend bool operator<(const entry& a, const entry& b) { return a.at != b.at ? a.at < b.at : a.key < b.key; }
   };
 

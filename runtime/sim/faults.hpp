@@ -13,12 +13,15 @@ namespace troupe::sim {
 
 class faults {
  public:
+  // Throws std::invalid_argument if the model has a fault that needs a daemon (at_a_moment).
   faults(fault_model m, std::uint64_t seed);
 
   bool any() const { return !model_.list.empty(); }
   // Returns true if the wire needs a channel above it.
   bool unreliable() const;
   const fault_model& model() const { return model_; }
+  // The times of all faults of messages are counted from `start` instead of 0.
+  void count_from(time_point start);
 
   // The faults of a message that leaves node `from` for node `to` now.
   struct verdict {
@@ -30,26 +33,6 @@ class faults {
   bool twice_above(std::uint32_t from, std::uint32_t to, time_point now, fault_counts& counts);
   // Factor on the time of a task.
   double slowness(std::uint32_t node, time_point now, fault_counts& counts) const;
-
-  struct crash {
-    time_point at;
-    std::uint32_t node;
-    duration restart_after;  // negative: never
-    role_id role = no_role;  // only this role crashes; no_role: the node
-  };
-  // Returns all crashes of the run that have a fixed time, sorted by time, for a cluster of `nodes`
-  // nodes. Call it once: it draws.
-  std::vector<crash> crashes(std::uint32_t nodes);
-  // Nodes that crash at a rate, each unit independently: the index of the fault, and the unit's
-  // nodes. Contains node 0 only if the fault names it.
-  struct unit {
-    std::size_t fault = 0;
-    std::vector<std::uint32_t> nodes;
-  };
-  std::vector<unit> units(std::uint32_t nodes) const;
-  // Draws the time until the unit's next crash, counted from its last restart (at first from the
-  // fault's `from`).
-  duration next_crash(const unit& u);
 
   // The clock of a node reads now * rate + ahead.
   struct clock {
@@ -63,9 +46,11 @@ class faults {
  private:
   // Whether `f`, of the model, names the node.
   bool has(const fault& f, std::uint32_t node) const;
+  static bool cuts_data(const fault& f);
+  // Whether `f`, a partition or cut of the model, stops messages on this way.
+  bool cuts(const fault& f, std::uint32_t from, std::uint32_t to) const;
   static bool now_is_in(const fault& f, time_point now) { return now >= f.from && now < f.until; }
   duration drawn(const fault& f);
-  void add_drawn(const fault& f, std::uint32_t nodes, std::vector<crash>& list);
 
   fault_model model_;
   std::vector<std::vector<bool>> named_;  // by fault, node; the lists of the model may name every node

@@ -2,6 +2,7 @@
 // runtime/node/config/sim_file, or written in a test. All times are virtual.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -58,11 +59,39 @@ struct disk_model {
   duration latency{};
 };
 
-enum class fault_kind : std::uint8_t { delay, reorder, duplicate, drop, partition, slow, crash, slow_disk, skew };
+// The kinds up to `drop` act on single messages, with a probability (of_the_wire). All others
+// happen at a time, to nodes (schedule.hpp). The order is that of fault_words.
+enum class fault_kind : std::uint8_t {
+  delay,
+  reorder,
+  duplicate,
+  drop,
+  partition,
+  cut,
+  slow,
+  slow_disk,
+  disk_full,
+  skew,
+  kill,
+  lose,
+  stop,
+  drain,
+  crash,
+};
+inline constexpr std::array fault_words = {"delay",     "reorder", "duplicate", "drop", "partition", "cut",   "slow", "slow_disk",
+                                           "disk_full", "skew",    "kill",      "lose", "stop",      "drain", "crash"};
+constexpr const char* text_of(fault_kind k) { return fault_words[static_cast<std::uint8_t>(k)]; }
+constexpr bool of_the_wire(fault_kind k) { return k <= fault_kind::drop; }
+// Kinds that hit a node at a moment; the others last from `from` until `until`.
+constexpr bool at_a_moment(fault_kind k) { return k >= fault_kind::kill; }
 
-// The times of crashes. times: `times` crashes at times drawn from the window. exponential,
-// weibull: each node (or group) crashes independently at a rate, counted from its last restart.
-// moments: at the listed times.
+// The planes of a `cut`.
+enum class fault_plane : std::uint8_t { both, control, data };
+inline constexpr std::array plane_words = {"both", "control", "data"};
+
+// The times of a fault that hits nodes at a moment. times: `times` times, drawn from the window.
+// exponential, weibull: each node (or group) independently at a rate, counted from the end of its
+// last fault. moments: at the listed times.
 enum class crash_times : std::uint8_t { times, exponential, weibull, moments };
 
 // One line of a faults file. `kind` decides which members are used:
@@ -72,12 +101,23 @@ enum class crash_times : std::uint8_t { times, exponential, weibull, moments };
 //              detect the copy
 //   drop       the message is lost on the wire
 //   partition  between `from` and `until` no message passes between `nodes` and all others
+//   cut        between `from` and `until` no message of `plane` passes from `nodes` to `to` (empty:
+//              all others), with `both_ways` in neither direction
 //   slow       between `from` and `until` tasks of `nodes` take `factor` times as long
-//   crash      at a time drawn from [from, until] one of `nodes` (empty: any but node 0) loses
-//              everything. It restarts after `restart_after`, or never (negative). `times`: the
-//              number of crashes. With `groups` all nodes of one group crash at once
 //   slow_disk  between `from` and `until` checkpoints of `nodes` take `factor` times as long
+//   disk_full  between `from` and `until` writes of checkpoints, weights and the journal fail on
+//              `nodes`
 //   skew       the clocks of `nodes` are `least` ahead of others and run `factor` times as fast
+//   kill       the daemon's process dies: its peers see closed connections
+//   lose       the machine is gone: its peers hear nothing until their silence limit
+//   stop       the daemon is stopped (SIGSTOP) and continues after `restart_after`
+//   drain      the daemon gets SIGTERM and leaves in order
+//   crash      another word for kill
+// The last five happen at a time drawn from [from, until], or at `from` if there is no `until`, to
+// one of `nodes` (empty: any but node 0); with `groups` to all nodes of one group at once; `times`
+// times. The daemon starts again `restart_after` later, or never (negative).
+// A world of roles without daemons (world.hpp) knows none of disk_full, kill, lose, stop, drain and
+// crash.
 // A channel (channel.hpp) hides the faults of the wire from roles, as TCP does in production.
 // size: mirrors a [[fault]] of a simulation file
 struct fault {
@@ -86,40 +126,45 @@ struct fault {
   duration least{}, most{};
   duration from{}, until = duration::max();
   std::vector<std::uint32_t> nodes;
-  std::vector<role_id> roles;  // crash: only one of these roles, not its node
+  std::vector<std::uint32_t> to;
+  fault_plane plane = fault_plane::both;
+  bool both_ways = false;
   double factor = 1;
   bool above = false;
   duration restart_after{-1};
   std::uint32_t times = 1;
   crash_times when = crash_times::times;
-  double mean = 0, shape = 1;  // seconds between crashes; weibull: shape (below 1: crashes cluster)
+  double mean = 0, shape = 1;  // seconds between faults; weibull: shape (below 1: they cluster)
   struct moment {
     duration at{};
     std::uint32_t node = 0;
     duration down{-1};
+    friend bool operator==(const moment&, const moment&) = default;
   };
   std::vector<moment> moments;
   std::uint32_t rack = 0;                          // groups of this many consecutive nodes; 0: no racks
   std::vector<std::vector<std::uint32_t>> groups;  // or these groups
+  friend bool operator==(const fault&, const fault&) = default;
 };
 
 struct fault_model {
   std::vector<fault> list;
-  std::chrono::nanoseconds detect{5'000'000'000};  // the coordinator gets peer_down for a node that is down longer
-  std::chrono::nanoseconds resend{1'000'000};      // timeout of the first retransmission; later ones are measured
+  std::chrono::nanoseconds resend{1'000'000};  // timeout of the first retransmission; later ones are measured
+  friend bool operator==(const fault_model&, const fault_model&) = default;
 };
 
 // Counts of the faults that happened. A test that injects a fault asserts its count.
 // size: one counter per kind of fault
 struct fault_counts {
   std::uint64_t delayed = 0, reordered = 0, duplicated_on_wire = 0, duplicated_above = 0, dropped = 0, cut_off = 0;
-  std::uint64_t slowed = 0, straggled = 0, crashed = 0, restarted = 0, reported_down = 0;
+  std::uint64_t slowed = 0, straggled = 0, crashed = 0, restarted = 0;
   std::uint64_t stored = 0, left_out = 0, slow_stores = 0;  // checkpoints: written, skipped (two were unfinished), slowed
   std::uint64_t lost_in_crash = 0;  // messages and tasks of a crashed node, and messages sent to it while it is down
   std::uint64_t lost_updates = 0;   // additions to a chunk of shared parameters that a concurrent one overwrote
-  std::uint64_t stale = 0;          // messages of a former incarnation
+  std::uint64_t stale = 0;          // messages of a former life of their node, or of a plan that their node does not host
   std::uint64_t resent = 0, wire_duplicates = 0,
-                held = 0;  // by channels: frames retransmitted, duplicates dropped, frames held behind a gap
+                held = 0;               // by channels: frames retransmitted, duplicates dropped, frames held behind a gap
+  std::uint64_t lost_with_session = 0;  // messages of plans to a node without a connection, and of connections that have ended
 };
 
 }  // namespace troupe::sim

@@ -91,10 +91,4 @@ void param_store::store(pending& o, array& b, std::uint32_t k, device* dev) {
   dev->copy(o.loaded, into);
 }
 
-void param_store::clear() {
-  blocks_.clear();
-  operations_.clear();
-  free_.clear();
-}
-
 }  // namespace troupe::sim

@@ -32,8 +32,6 @@ class param_store {
   // Runs the next moment of the operation. Returns true if it was the last one; the operation's
   // number is then free.
   bool advance(std::uint32_t operation, device* dev);
-  // Called when the node has crashed.
-  void clear();
 
   std::uint64_t additions() const { return additions_; }  // of a chunk each
   std::uint64_t lost() const { return lost_; }            // additions overwritten by one that had not loaded them

@@ -48,12 +48,28 @@ void route_table::crash(std::uint32_t node, fault_counts& counts) {
   for (auto index : of_node_[node]) {
     auto& l = all_[index];
     l.last = {};
+    counts.lost_in_crash += l.held.size();
+    l.held.clear();
     if (!l.sender) continue;
     count(l, counts);
     counts.lost_in_crash += l.receiver->waiting();
     *l.sender = channel_sender(*resend_);
     *l.receiver = channel_receiver();
   }
+}
+
+void route_table::send_in(route& l, std::uint64_t session, fault_counts& counts) {
+  counts.resent += l.sender->resent();
+  counts.lost_with_session += l.sender->unacknowledged();
+  *l.sender = channel_sender(*resend_);
+  l.sends_in = session;
+}
+
+void route_table::take_in(route& l, std::uint64_t session, fault_counts& counts) {
+  counts.wire_duplicates += l.receiver->duplicates();
+  counts.held += l.receiver->held();
+  *l.receiver = channel_receiver();
+  l.takes_in = session;
 }
 
 void route_table::add_to(fault_counts& counts) const {

@@ -29,6 +29,14 @@ struct route {
   std::unique_ptr<channel_sender> sender;
   std::unique_ptr<channel_receiver> receiver;
   bool timer = false;  // a resend event is in the queue
+  bool cut = false;    // messages of plans wait in `held`
+  struct waiting {
+    std::uint32_t plan = 0;
+    std::uint64_t session = 0;
+    envelope e;
+  };
+  std::vector<waiting> held;
+  std::uint64_t sends_in = 0, takes_in = 0;  // sessions of the channel's two sides; 0: of plan 0, or none
 };
 
 class route_table {
@@ -47,9 +55,13 @@ class route_table {
   const fabric& wires() const { return fabric_; }
   std::map<std::pair<std::uint32_t, std::uint32_t>, traffic> sums() const;
 
-  // Resets the channels from and to a crashed node. Adds their counts, and the messages that they
-  // lose, to `counts`.
+  // Resets the channels from and to a crashed node, and drops messages held by cuts. Adds their
+  // counts, and the messages that they lose, to `counts`.
   void crash(std::uint32_t node, fault_counts& counts);
+  // Begin anew in another session: frames that were not acknowledged, and those that wait behind a
+  // gap, are lost.
+  void send_in(route& l, std::uint64_t session, fault_counts& counts);
+  void take_in(route& l, std::uint64_t session, fault_counts& counts);
   // Adds the counts of the current channels.
   void add_to(fault_counts& counts) const;
 

@@ -25,6 +25,7 @@ class tasks_elsewhere {
     waits_.erase(at);
     wait();
   }
+  bool none() const { return waits_.empty(); }
   void wait_for_all() {
     while (!waits_.empty()) wait_for(waits_.begin()->first);
   }

@@ -1,3 +1,4 @@
+// size: events of a world and what a role's effects make of them
 #include "runtime/sim/world.hpp"
 
 #include <algorithm>
@@ -13,7 +14,9 @@ world::world(world_config c)
     : config_(std::move(c)),
       random_(config_.seed),
       faults_(config_.faults, config_.seed),
-      processors_(config_.compute, config_.seed) {}
+      processors_(config_.compute, config_.seed),
+      plans_(1),
+      nodes_(config_.nodes) {}
 
 void world::add(role_id id, std::uint32_t node, std::unique_ptr<role> r, std::uint32_t on) {
   if (index_of(id) >= roles_.size()) roles_.resize(index_of(id) + 1);
@@ -23,7 +26,6 @@ void world::add(role_id id, std::uint32_t node, std::unique_ptr<role> r, std::ui
   h.node = node;
   h.dev = on < config_.devices.size() ? config_.devices[on] : config_.dev;
   h.there = true;
-  roles_listed_ = false;
   if (node >= nodes_.size()) nodes_.resize(node + 1);
 }
 
@@ -45,7 +47,15 @@ world::slot world::fill(record*& r, kind what, std::uint32_t from, std::uint32_t
   r->bytes = 0;
   r->sent = now_;
   r->longer = {};
+  r->arrived = r->again = false;
+  r->plan = 0;
+  r->session = 0;
   return s;
+}
+
+void world::give_back(slot s, record& r) {
+  r.e.body = finished{};  // drops its tensors
+  queue_.give_back(s);
 }
 
 void world::inject(envelope e) {
@@ -57,12 +67,18 @@ void world::inject(envelope e) {
   queue_.push(now_, s);
 }
 
-void world::at(time_point when, std::function<void()> what) {
-  record* r = nullptr;
-  const auto s = fill(r, kind::call, 0, 0);
-  r->number = calls_.size();
-  calls_.push_back(std::move(what));
-  queue_.push(std::max(when, now_), s);
+void world::at(time_point when, work what) {
+  slot index = 0;
+  if (free_calls_.empty()) {
+    if (calls_.size() == first_call) throw std::length_error("the simulation has too many calls in its queue");
+    index = static_cast<slot>(calls_.size());
+    calls_.emplace_back();
+  } else {
+    index = free_calls_.back();
+    free_calls_.pop_back();
+  }
+  calls_[index] = std::move(what);
+  queue_.push(std::max(when, now_), first_call + index);
 }
 
 void world::begin() {
@@ -70,7 +86,6 @@ void world::begin() {
   const auto resend = faults_.unreliable() ? std::optional(config_.faults.resend) : std::nullopt;
   routes_ = route_table(config_.network, static_cast<std::uint32_t>(nodes_.size()), resend);
   for (std::uint32_t n = 0; n < nodes_.size() && faults_.any(); ++n) nodes_[n].clock = faults_.clock_of(n);
-  plan_crashes();
 }
 
 bool world::run(std::uint64_t limit, const std::function<bool()>& stop) {
@@ -83,18 +98,18 @@ bool world::run(std::uint64_t limit, const std::function<bool()>& stop) {
 
 bool world::step() {
   if (!begun_) begin();
-  if (queue_.size() <= lying_in_wait_) return false;
+  if (queue_.empty()) return false;
   const auto [at, s] = queue_.pop();
   now_ = at;
   ++report_.events;
-  auto& r = queue_[s];
-  if (r.what == kind::deliver && std::holds_alternative<finished>(r.e.body)) tasks_.wait_for(r.number);
-  if (r.what == kind::call) {
-    const auto call = std::move(calls_[r.number]);
-    queue_.give_back(s);
+  if (s >= first_call) {
+    const auto call = std::exchange(calls_[s - first_call], nullptr);
+    free_calls_.push_back(s - first_call);
     call();
     return true;
   }
+  auto& r = queue_[s];
+  if (r.what == kind::deliver && std::holds_alternative<finished>(r.e.body)) wait_for_task(r);
   if (r.what == kind::resend) {
     const auto index = r.route;
     queue_.give_back(s);
@@ -102,46 +117,62 @@ bool world::step() {
     return true;
   }
   if (void_now(r)) {
-    r.e.body = finished{};
-    queue_.give_back(s);
+    give_back(s, r);
     return true;
   }
   if (r.hop > 0 && r.hop < routes_[r.route].way.count) {
     pass(s, r);
     return true;
   }
-  if (r.what == kind::shared) {
-    go_on_shared(s, r);
-    return true;
-  }
+  handle(s, r);
+  return true;
+}
+
+// The event is at its node.
+void world::handle(slot s, record& r) {
   switch (r.what) {
-    case kind::deliver: deliver(r); break;
+    case kind::shared:
+      if (!put_aside(s, r)) go_on_shared(s, r);
+      return;
+    case kind::deliver:
+      if (lost_on_the_way(r)) break;
+      if (put_aside(s, r)) return;
+      deliver(r);
+      break;
     case kind::frame: take_frame(r); break;
     case kind::acknowledgement: take_acknowledgement(r); break;
     default: break;
   }
-  r.e.body = finished{};  // drops its tensors
-  queue_.give_back(s);
-  return true;
+  give_back(s, r);
 }
 
 // The role handles the message. Its effects are carried out before the record is released.
 void world::deliver(record& r) {
-  auto* h = at_home(r.e.h.dst);
+  const spawned* in = r.session != 0 ? receiver_of(r) : nullptr;
+  if (r.session != 0 && !in) return;
+  auto* h = in ? at_home(r.to, in->plan, r.e.h.dst) : at_home(r.e.h.dst);
   if (!h) ++report_.counts.lost_in_crash;
-  if (!h || h->stopped) return;
-  if (of_past_life(r.e)) return void(++report_.counts.stale);
+  if (!h || h->stopped || h->failed) return;
   if (on_wire && r.from != r.to) on_wire(r.e, r.sent, now_);
   if (r.e.h.trace > 0) deliver_again(r);
   report_.delivered(r.e, now_);
   if (on_deliver) on_deliver(r.e, now_);
+  ++h->messages;
+  if (in)
+    act_in_plan(*h, *in, r);
+  else
+    act(*h, 0, r, read_clock(h->node), false);
+}
+
+// `keeps`: the message's tensors are not released.
+void world::act(hosted& h, std::uint32_t plan, record& r, time_point time, bool keeps) {
   buffers_.wanted.clear();
   const auto self = r.e.h.dst;
   inside_ = true;
-  h->value->on(r.e, read_clock(h->node), buffers_.wanted);
-  if (!config_.allow_mistakes) fail_on_mistake(*h->value, r.e);
-  r.e.body = finished{};  // releases the tensors: only the role holds them, as in the shell
-  take_effects(self);
+  h.value->on(r.e, time, buffers_.wanted);
+  if (!config_.allow_mistakes) fail_on_mistake(*h.value, r.e);
+  if (!keeps) r.e.body = finished{};  // releases the tensors: only the role holds them, as in the shell
+  take_effects(plan, self);
   inside_ = false;
 }
 
@@ -150,36 +181,48 @@ void world::fail_on_mistake(const role& r, const envelope& e) const {
   if (dropped.mistakes() == 0) return;
   auto reason = drop_reason::misaddressed;
   while (dropped[reason] == 0) reason = static_cast<drop_reason>(static_cast<int>(reason) + 1);
-  throw std::logic_error(std::string("role ") + std::to_string(index_of(e.h.dst)) + " dropped '" + name_of(e.body) + "' of role " +
-                         std::to_string(index_of(e.h.src)) + ", step " + std::to_string(e.h.step) + ": " + name_of(reason));
+  throw mistake(std::string("role ") + std::to_string(index_of(e.h.dst)) + " dropped '" + name_of(e.body) + "' of role " +
+                std::to_string(index_of(e.h.src)) + ", step " + std::to_string(e.h.step) + ": " + name_of(reason));
 }
 
-void world::schedule_local(time_point when, role_id self, message body, std::uint64_t number) {
-  const auto node = roles_[index_of(self)].node;
+void world::schedule_local(time_point when, std::uint32_t plan, role_id self, message body, std::uint64_t number) {
+  const auto& h = place(plan, self);
   record* r = nullptr;
-  const auto s = fill(r, kind::deliver, node, node);
-  r->e.h = {};
-  r->e.h.src = r->e.h.dst = self;
-  r->e.h.incarnation = roles_[index_of(self)].incarnation;
+  const auto s = fill(r, kind::deliver, h.node, h.node);
+  r->e.h = header_to_itself(plan, self);
+  r->plan = plan;
+  r->session = serial_of(h.node, plan);
   r->e.body = std::move(body);
   r->number = number;
   queue_.push(when, s);
 }
 
-void world::take_effects(role_id self) {
+header world::header_to_itself(std::uint32_t plan, role_id self) {
+  header to;
+  to.src = to.dst = self;
+  to.job = plans_[plan].job;
+  to.incarnation = place(plan, self).incarnation;
+  return to;
+}
+
+void world::take_effects(std::uint32_t plan, role_id self) {
   for (auto& effect : buffers_.wanted.list()) {
-    auto& h = roles_[index_of(self)];
+    auto& h = place(plan, self);
     std::visit(overloaded{
-                   [&](send_effect& s) { send(self, std::move(s.e)); },
-                   [&](run_effect& r) { run_task(self, r); },
+                   [&](send_effect& s) { send(plan, self, std::move(s.e)); },
+                   [&](run_effect& r) { run_task(plan, self, r); },
                    [&](event_effect& ev) {
                      if (on_event) on_event(ev);
+                     if (on_node_event) on_node_event(h.node, plan, ev);
                    },
                    [&](store_effect& s) {
-                     if (s.what == store_effect::kind_of::checkpoint) write_checkpoint(h.node, s);
+                     for (auto& [name, value] : s.named)
+                       if (plan != 0 && config_.dev && !value.frozen()) value.freeze();
+                     if (s.what == store_effect::kind_of::checkpoint && (plan == 0 || !on_node_store)) write_checkpoint(h.node, s);
                      if (on_store) on_store(s);
+                     if (on_node_store) on_node_store(h.node, plan, s);
                    },
-                   [&](shared_effect& x) { begin_shared(self, x); },
+                   [&](shared_effect& x) { begin_shared(plan, self, x); },
                    [&](stop_effect&) { h.stopped = true; },
                },
                effect);
@@ -199,43 +242,47 @@ device& world::leaving_stream_of(hosted& h) {
   return h.leaving ? *h.leaving : *h.dev;
 }
 
-void world::run_task(role_id self, run_effect& r) {
-  auto& h = roles_[index_of(self)];
-  const auto number =
-      config_.dev && r.work ? begin_task(std::uint64_t{index_of(self)} << 32 | r.slot, stream_of(h, r.slot), std::move(r.work)) : 0;
+void world::run_task(std::uint32_t plan, role_id self, run_effect& r) {
+  auto& h = place(plan, self);
+  // Two seats with the same number only wait for each other.
+  const auto in_turn = (std::uint64_t{index_of(self)} << 32 | r.slot) ^ std::uint64_t{plan} << 52;
+  const auto number = config_.dev && r.work ? begin_task(in_turn, stream_of(h, r.slot), std::move(r.work)) : 0;
   std::optional<duration> known;
   if (measured) known = measured(self, r.cost);
   auto time = processors_.drawn(h.node, known ? *known : processors_.time_of(r.cost), report_.counts);
+  if (const double f = nodes_[h.node].slow; f != 1)
+    time = duration(static_cast<std::int64_t>(static_cast<double>(time.count()) * f));
   if (faults_.any())
     if (const double f = faults_.slowness(h.node, now_, report_.counts); f != 1)
       time = duration(static_cast<std::int64_t>(static_cast<double>(time.count()) * f));
   const auto turn = processors_.run(h.node, time, now_);
-  if (on_span) on_span({self, r.cost.kind, h.value->packet_of_task(r.token), turn.begin, turn.end});
+  if (on_span) on_span({self, r.cost.kind, h.value->packet_of_task(r.token), turn.begin, turn.end, plan});
   // A role's tasks finish in the order in which they began: a task may read results of an earlier
   // task of another slot.
   h.last_task = std::max(h.last_task, turn.end);
-  schedule_local(h.last_task, self, finished{r.token}, number);
+  schedule_local(h.last_task, plan, self, finished{r.token}, number);
 }
 
 // Returns 0 if the task has already run, else its number.
-std::uint64_t world::begin_task(std::uint64_t seat, device& dev, task_work work) {
-  auto run = [&dev, work = std::move(work)] {
+std::uint64_t world::begin_task(std::uint64_t in_turn, device& dev, task_work task) {
+  auto run = [&dev, task = std::move(task)] {
     task_context c{dev};
     dev.begin_task();
-    work(c);
+    task(c);
     dev.finish_task();
   };
   if (!config_.elsewhere) return run(), 0;
-  return tasks_.add(config_.elsewhere(seat, std::move(run)));
+  return tasks_.add(config_.elsewhere(in_turn, std::move(run)));
 }
 
 world::~world() { tasks_.wait_for_all(); }
 
 // Occupies a core, as a task does. Its moments (param_store.hpp) are events, so operations of one
 // node interleave.
-void world::begin_shared(role_id self, shared_effect& e) {
-  auto& h = roles_[index_of(self)];
-  auto& store = nodes_[h.node].shared;
+void world::begin_shared(std::uint32_t plan, role_id self, shared_effect& e) {
+  auto& h = place(plan, self);
+  const auto serial = serial_of(h.node, plan);
+  auto& store = serial != 0 ? spawned_on(h.node, plans_[plan].job)->shared : nodes_[h.node].shared;
   if (!store) store = std::make_unique<param_store>();
   const bool adds = e.kind == shared_effect::kind_of::add;
   if (config_.dev && e.kind != shared_effect::kind_of::read) bring_home(*e.value, leaving_stream_of(h));
@@ -245,7 +292,7 @@ void world::begin_shared(role_id self, shared_effect& e) {
   const auto late = std::max(duration{}, h.last_shared - turn.begin);
   turn.begin += late, turn.end += late;
   h.last_shared = turn.end;
-  if (on_span) on_span({self, cost.kind, {}, turn.begin, turn.end});
+  if (on_span) on_span({self, cost.kind, {}, turn.begin, turn.end, plan});
   record* r = nullptr;
   const auto s = fill(r, kind::shared, h.node, h.node);
   r->number = store->begin(static_cast<param_store::kind>(e.kind), e.block, std::move(e.value));
@@ -253,33 +300,38 @@ void world::begin_shared(role_id self, shared_effect& e) {
   r->attempt = 0;
   r->sent = turn.begin;
   r->tail = std::max(turn.begin, turn.end - duration(1));  // ends before an operation that begins at turn.end
-  r->e.h = {};
-  r->e.h.src = r->e.h.dst = self;
-  r->e.h.incarnation = h.incarnation;
+  r->e.h = header_to_itself(plan, self);
+  r->plan = plan;
+  r->session = serial;
   r->e.body = finished{e.token};
   queue_.push(turn.begin, s);
 }
 
 void world::go_on_shared(slot s, record& r) {
   auto* host = config_.dev ? &config_.dev->host() : nullptr;  // shared arrays are in host memory
-  if (!nodes_[r.to].shared->advance(static_cast<std::uint32_t>(r.number), host)) {
-    ++r.attempt;
-    return queue_.push(r.sent + (r.tail - r.sent) * r.attempt / static_cast<std::int64_t>(r.bytes), s);
+  auto* store = nodes_[r.to].shared.get();
+  if (r.session != 0) {
+    const auto* in = receiver_of(r);
+    if (!in) return give_back(s, r);
+    store = in->shared.get();
   }
-  const auto self = r.e.h.src;
-  const auto life = r.e.h.incarnation;
-  r.e.h = {};
-  r.e.h.src = r.e.h.dst = self;
-  r.e.h.incarnation = life;
+  if (!store->advance(static_cast<std::uint32_t>(r.number), host)) {
+    ++r.attempt;
+    const auto next = r.sent + (r.tail - r.sent) * r.attempt / static_cast<std::int64_t>(r.bytes);
+    return queue_.push(std::max(next, now_), s);
+  }
   r.number = 0;
   deliver(r);
-  queue_.give_back(s);
+  give_back(s, r);
 }
 
 fault_counts world::counts() const {
   auto all = report_.counts;
   for (const auto& n : nodes_)
     if (n.shared) all.lost_updates += n.shared->lost();
+  for (const auto& n : nodes_)
+    for (const auto& in : n.spawns)
+      if (in.shared) all.lost_updates += in.shared->lost();
   routes_.add_to(all);
   return all;
 }

@@ -19,7 +19,7 @@ struct world_report {
   void delivered(const envelope& e, time_point now) {
     const auto both = [](std::uint64_t high, std::uint64_t low) { return high << 32 | (low & 0xffffffff); };
     trace.add({static_cast<std::uint64_t>(now.count()), both(e.h.incarnation, e.body.index()), index_of(e.h.src), index_of(e.h.dst),
-               static_cast<std::uint64_t>(e.h.id), e.h.step, e.h.version, both(e.h.needed_from, e.h.packet)});
+               static_cast<std::uint64_t>(e.h.id), e.h.step, e.h.version, e.h.packet});
     ++deliveries;
   }
 };

@@ -75,7 +75,8 @@ struct finish_spec {
   std::optional<std::int64_t> epochs;
   std::optional<std::int64_t> steps;
   std::optional<double> target_accuracy;
-  std::optional<std::int64_t> patience;  // evaluations without a better accuracy
+  std::optional<std::int64_t> patience;  // evaluations without a better result
+  std::string measure = "auto";          // of patience: accuracy | loss | auto, the accuracy if the model has one
   std::optional<double> seconds;         // from time = "10min"
   std::optional<choice> custom;          // an entry of the table of finish conditions
   std::string who = "all";               // all | any: which workers must finish their steps
@@ -194,6 +195,7 @@ struct job_spec {
   // nodes except the spares.
   std::int64_t min_nodes = 0, max_nodes = 0, spares = 0;
   bool elastic = false, nodes_fixed = false;  // set once all nodes are known
+  bool trains = true;                         // false: for predictions or to measure layers; training is not checked
   bool record = false;                        // nodes record the messages of roles (docs/replay.md)
   // type(): of activations and their gradients; parameter_type(): of parameters and their state.
   dtype type() const { return precision == "f64" ? dtype::f64 : precision == "bf16" ? dtype::bf16 : dtype::f32; }

@@ -171,11 +171,4 @@ void gather_stage::on_task(slot& s, std::uint32_t task, effects& out) {
   for (auto* p : led_by(s)) task == ahead ? forward_done(*p, out) : backward_done(*p, out);
 }
 
-// The packet of this slot was abandoned while its task ran, and so were the packets computed with
-// it. (An evaluation packet is computed alone.)
-void gather_stage::on_lost(slot& s) {
-  for (auto* p : led_by(s)) clear(*p);
-  if (s.at == slot::stage_of::lost) clear(s);
-}
-
 }  // namespace troupe

@@ -31,7 +31,6 @@ class gather_stage final : public stage {
   void begin_forward(slot& s, effects& out) override;
   void begin_backward(slot& s, effects& out) override;
   void on_task(slot& s, std::uint32_t task, effects& out) override;
-  void on_lost(slot& s) override;
 
  private:
   enum task_of : std::uint32_t { ahead, back };

@@ -107,6 +107,7 @@ void joint_stage::use(slot& s, std::uint32_t kind, const std::shared_ptr<const t
         auto with = m->context_of(w, 0, c.dev);
         if (ahead) {
           joint_of(*m).forward_with(with, *all, pass.in, pass.params, pass.out, pass.kept);
+          if (m->layout().hosted(0).maths->is_loss()) m->report_scalar(w, 0, c.dev);
           m->keep(w, m->layout().steps()[0]);
           m->cut_outputs(w, c.dev);
         } else {

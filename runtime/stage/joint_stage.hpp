@@ -1,5 +1,5 @@
 // The stage of a layer whose packets of one step compute together (joint_maths in ops/layer.hpp:
-// batch_norm with stats = "batch"). A packet in training:
+// batch_norm with stats = "batch", losses with mean = "batch"). A packet in training:
 //   1. A task measures it; the measurement goes to this stage of every worker (`user` message 1).
 //   2. When the measurements of all packets of the step have arrived, a task computes the outputs.
 //   3. On backward, a task measures the gradient; that is sent likewise (`user` message 2).

@@ -6,8 +6,8 @@
 
 namespace troupe {
 
-sequence_slots::sequence_slots(std::shared_ptr<const stage_layout> layout, std::uint64_t first_step, bool given)
-    : layout_(std::move(layout)), first_step_(first_step), given_(given) {
+sequence_slots::sequence_slots(std::shared_ptr<const stage_layout> layout, std::uint64_t first_step, bool given, dtype type)
+    : layout_(std::move(layout)), first_step_(first_step), given_(given), type_(type) {
   const auto& me = layout_->self();
   for (std::size_t p = 0; p < me.layers.size(); ++p) carries_ = carries_ || !layout_->hosted(p).carries.empty();
   if (!carries_ || me.tester || given_) return;
@@ -35,6 +35,8 @@ void sequence_slots::enter(stage_slot& s) const {
   w.continues_sequences = concerns(s.h) && !s.is_void;
   for (auto& pass : w.passes) pass.carried_in.clear(), pass.carried_out.clear();
   if (!w.continues_sequences) return;
+  for (std::size_t p = 0; p < w.passes.size(); ++p)
+    for (const auto& c : layout_->hosted(p).carries) w.passes[p].carried_out.push_back(tensor::declare(c.dims, type_));
   const auto all = layout_->plan().packets;
   if (w.training() ? (s.h.flags & flag_reset) != 0 : s.h.packet < all) return;
   const auto& carried = slots_[s.h.phase].at(s.h.packet % all).state;

@@ -19,10 +19,12 @@ namespace troupe {
 class sequence_slots {
  public:
   // `given`: the initial state is passed to restore(); false: sequence slots begin with zeros.
-  sequence_slots(std::shared_ptr<const stage_layout> layout, std::uint64_t first_step, bool given);
+  // `type`: of the state.
+  sequence_slots(std::shared_ptr<const stage_layout> layout, std::uint64_t first_step, bool given, dtype type);
 
   // Returns true if the packet carries no state, or the forward of its predecessor is done.
   bool let_run(const header& h) const { return !concerns(h) || turn_of(h); }
+  // Hands the packet its initial state, and declares the state that it leaves.
   void enter(stage_slot& s) const;
   void leave(stage_slot& s);
 
@@ -46,6 +48,7 @@ class sequence_slots {
   std::shared_ptr<const stage_layout> layout_;
   std::uint64_t first_step_;
   bool given_, carries_ = false;
+  dtype type_;
   std::set<std::uint32_t> restored_;                      // pieces passed to restore()
   std::map<std::uint32_t, std::vector<tensors>> coming_;  // by packet, position: incomplete restored state
   std::map<std::uint32_t, sequence_slot> slots_[2];       // by phase, packet (modulo the plan's packets)

@@ -1,8 +1,11 @@
 #include "runtime/stage/stage.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <stdexcept>
 
 #include "runtime/base/invariant.hpp"
+#include "runtime/base/number_text.hpp"
 #include "runtime/model/share.hpp"
 
 namespace troupe {
@@ -28,22 +31,17 @@ stage::stage(stage_config c)
       layout_(std::make_shared<stage_layout>(config_.graph, config_.plan, config_.self)),
       maths_(std::make_shared<stage_maths>(layout_, config_.seed, config_.type)),
       weights_(wants_of(*layout_, *config_.plan), config_.plan->rule, config_.first_step),
-      sequences_(layout_, config_.first_step, config_.await_carried),
-      horizon_(config_.first_step),
-      lives_(config_.incarnation),
-      grows_(config_.incarnation > 0) {
-  for (std::uint32_t i = 0; i < config_.slots; ++i) add_slot();
+      sequences_(layout_, config_.first_step, config_.await_carried, wide_of(config_.type)) {
+  for (std::uint32_t i = 0; i < config_.slots; ++i) {
+    auto& s = slots_.emplace_back(std::make_unique<slot>());
+    s->index = i;
+    s->weights.resize(self().layers.size());
+    s->work->passes.resize(self().layers.size());
+  }
   for (std::size_t e = 0; e < self().out_edges.size(); ++e) credit_.emplace_back(layout_->out_edge(e).credit);
 }
 
 stage::~stage() = default;
-void stage::add_slot() {
-  auto s = std::make_unique<slot>();
-  s->index = static_cast<std::uint32_t>(slots_.size());
-  s->weights.resize(self().layers.size());
-  s->work->passes.resize(self().layers.size());
-  slots_.push_back(std::move(s));
-}
 
 void stage::clear(slot& s) {
   s.at = slot::stage_of::free;
@@ -58,15 +56,12 @@ header stage::reply(const header& of, role_id to) const {
   h.src = config_.self;
   h.dst = to;
   h.port = 0;
-  h.needed_from = 0;
-  if (config_.retains_for_replay) h.attempt = static_cast<std::uint8_t>(std::min(lives_, 255u));
   return h;
 }
 
 header stage::along(const header& of, role_id to, std::uint16_t port) const {
   auto h = reply(of, to);
   h.port = port;
-  if (config_.retains_for_replay) h.needed_from = static_cast<std::uint32_t>(horizon_.needed_from());
   return h;
 }
 
@@ -79,16 +74,14 @@ std::uint32_t stage::backwards_of(const header& h) const {
 
 void stage::on(const envelope& e, time_point, effects& out) {
   if (const auto why = fault_of(e)) return drop(*why);
-  if (config_.retains_for_replay) learn(e, out);
   std::visit(overloaded{
-                 [&](const forward&) { take_forward(e, out); },
+                 [&](const forward&) { take_forward(e); },
                  [&](const backward&) { take_backward(e); },
                  [&](const layer_weights&) { take_weights(e); },
                  [&](const credit&) {
                    if (!credit_[e.h.port].give_back(e.h.id)) drop(drop_reason::repeated);
                  },
                  [&](const user&) { on_user(e, out); },
-                 [&](const start&) { take_start(e.h, out); },
                  [&](const collect&) { take_collect(e, out); },
                  [&](const restore_state& s) { sequences_.restore(s); },
                  [&](const halt&) { pending_.clear(), out.stop(); },
@@ -103,9 +96,7 @@ void stage::take_finished(const finished& f, effects& out) {
   auto& s = slot_at(static_cast<std::uint32_t>(f.token >> 32));
   const auto kind = static_cast<std::uint32_t>(f.token);
   s.work.give_back();
-  if (s.at == slot::stage_of::lost)
-    on_lost(s);
-  else if (kind == kind_forward)
+  if (kind == kind_forward)
     forward_done(s, out);
   else if (kind == kind_backward)
     backward_done(s, out);
@@ -113,14 +104,11 @@ void stage::take_finished(const finished& f, effects& out) {
     on_task(s, kind - kind_own, out);
 }
 
-void stage::take_forward(const envelope& e, effects& out) {
+void stage::take_forward(const envelope& e) {
   const auto& f = std::get<forward>(e.body);
   const auto port = e.h.port;
   if (slot_of(e.h.id)) return drop(drop_reason::repeated);
-  if (is_past(e.h)) {
-    if (config_.retains_for_replay) give_credit(e.h, port, out);  // a restarted sender may be waiting for it
-    return drop(drop_reason::outdated);
-  }
+  if (is_past(e.h.id)) return drop(drop_reason::outdated);
   const auto known = pending_.find(e.h.id);
   if (known == pending_.end() ? beyond_credit(port) : !same_packet(known->second.h, e.h))
     return drop(known == pending_.end() ? drop_reason::unexpected : drop_reason::malformed);
@@ -141,17 +129,10 @@ void stage::take_forward(const envelope& e, effects& out) {
 
 void stage::take_backward(const envelope& e) {
   auto* s = slot_of(e.h.id);
-  if (!s && config_.retains_for_replay && !is_past(e.h)) {  // restarted since the forward: it will be computed again
-    auto& [h, grads] = early_[e.h.id];
-    h = e.h;
-    grads.resize(self().out_edges.size());
-    grads[e.h.port] = std::get<backward>(e.body).grad;
-    return;
-  }
   if (!s) return drop(drop_reason::outdated);
   if (!training(*s) || s->h.packet != e.h.packet) return drop(drop_reason::malformed);
   if (s->missing == 0 || s->arrived[e.h.port]) return drop(drop_reason::repeated);
-  if (!config_.retains_for_replay && !s->sent[e.h.port]) return drop(drop_reason::unrequested);
+  if (!s->sent[e.h.port]) return drop(drop_reason::unrequested);
   s->arrived[e.h.port] = std::get<backward>(e.body).grad;
   s->is_void = s->is_void || (e.h.flags & flag_void);
   --s->missing;
@@ -161,7 +142,7 @@ void stage::take_weights(const envelope& e) {
   const auto& w = std::get<layer_weights>(e.body);
   const auto p =
       static_cast<std::size_t>(layout_->position_of(static_cast<std::int32_t>(w.layer)));  // there: fault_of() has looked
-  if (!weights_.take(p, e.h.version, w.values, kept_from())) return drop(drop_reason::repeated);
+  if (!weights_.take(p, e.h.version, w.values)) return drop(drop_reason::repeated);
   weights_.count(slots_);
 }
 
@@ -176,18 +157,13 @@ void stage::take_collect(const envelope& e, effects& out) {
 
 stage::slot* stage::slot_of(msg_id id) {
   for (auto& s : slots_)
-    if (s->at != slot::stage_of::free && s->at != slot::stage_of::lost && s->h.id == id) return s.get();
+    if (s->at != slot::stage_of::free && s->h.id == id) return s.get();
   return nullptr;
 }
 
-// Returns true if the packet is void, or its step or round of evaluation was finished without it
-// (another worker computed a copy of its work unit; a restarted worker repeats reported packets):
-// the weights that it needs may have been released.
-bool stage::overtaken(const header& h) const {
-  if (h.flags & flag_void) return true;
-  if (config_.retains_for_replay) return false;  // a restarted role may still need it, and its weights are kept
-  return weights_.beyond(h.version);
-}
+// Returns true if the packet is void, or its step was finished without it (another worker computed
+// a copy of its work unit): the weights that it needs may have been released.
+bool stage::overtaken(const header& h) const { return (h.flags & flag_void) || weights_.beyond(h.version); }
 
 // Ends the wait of a gather slot whose step was overtaken: the other packets of the step will be
 // void.
@@ -207,13 +183,11 @@ bool stage::can_run(const pending& p) const {
 // the order of their ids.
 void stage::pump(effects& out) {
   for (auto& s : slots_) {
-    if (config_.retains_for_replay && idle(*s) && horizon_.over(s->h)) release(*s, out);
     if (s->at == slot::stage_of::sending) send_outputs(*s, out);
     if (s->at == slot::stage_of::waiting && s->missing == 0) enter_backward(*s, out);
     if (gathering(*s) && overtaken(s->h)) go_on_void(*s, out);
   }
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    auto* s = slots_[i].get();
+  for (auto& s : slots_)
     while (s->at == slot::stage_of::free) {  // a void packet may free the slot immediately
       auto next = pending_.begin();
       while (next != pending_.end() && !can_run(next->second)) ++next;
@@ -222,8 +196,6 @@ void stage::pump(effects& out) {
       pending_.erase(next);
       s->is_void ? forward_done(*s, out) : begin_forward(*s, out);
     }
-    if (grows_ && i + 1 == slots_.size()) add_slot();
-  }
 }
 
 void stage::bind(slot& s, pending&& p) {
@@ -242,10 +214,10 @@ void stage::bind(slot& s, pending&& p) {
     if (const auto& t = w.inputs[e]; t && t.dims().rank() > 0 && !is_parameter(*config_.graph, layout_->in_edge(e).what))
       w.examples = t.dims()[0];
   w.scalars.clear();
+  w.scalar_weights.clear();
   s.arrived.assign(self().out_edges.size(), tensor{});
   s.sent.assign(self().out_edges.size(), false);
   s.missing = training(s) ? backwards_of(s.h) : 0;
-  if (config_.retains_for_replay) take_early(s);
   declare(s);
   sequences_.enter(s);
 }
@@ -273,10 +245,23 @@ void stage::begin_backward(slot& s, effects& out) {
       layout_->cost_backward(), out);
 }
 
+// The coordinator drops a report with such a weight, and its evaluation would wait for another one.
+// Throws std::runtime_error, which is the failure of this role.
+static void check_weights(const packet_work& w) {
+  for (std::size_t i = 0; i < w.scalar_weights.size(); ++i)
+    if (const double v = w.scalar_weights[i]; !std::isfinite(v) || v < 0)
+      throw std::runtime_error("mean_weight() of layer '" + w.scalars[i].first + "' returned " + number_text(v) + " for packet " +
+                               std::to_string(w.h.packet) +
+                               " of an evaluation. Return a finite number of at least 0, or an empty tensor: the weight of a "
+                               "packet is then the number of its examples");
+}
+
 void stage::forward_done(slot& s, effects& out) {
   sequences_.leave(s);
+  check_weights(*s.work);
   if (layout_->reports(s.h.phase))
-    out.send({reply(s, config_.coordinator), s.is_void ? report{} : report{s.work->scalars, s.work->valid}});
+    out.send(
+        {reply(s, config_.coordinator), s.is_void ? report{} : report{s.work->scalars, s.work->valid, s.work->scalar_weights}});
   if (config_.plan->rule == weight_rule::latest && training(s)) {  // the backward takes the newest version at its start
     for (auto& pass : s.work->passes) pass.params.clear();
     for (auto& held : s.weights) held.any = false;
@@ -292,7 +277,7 @@ bool stage::send_outputs(slot& s, effects& out) {
   for (std::size_t e = 0; e < s.sent.size(); ++e) {
     const auto& edge = layout_->out_edge(e);
     if (s.sent[e] || !layout_->edge_used(edge, s.h)) continue;
-    if (credit_[e].left() == 0 && !grows_) {
+    if (credit_[e].left() == 0) {
       all = false;
       continue;
     }
@@ -300,7 +285,6 @@ bool stage::send_outputs(slot& s, effects& out) {
     s.sent[e] = true;
     auto h = along(s.h, edge.to, edge.to_port);
     auto value = maths_->leaving(*s.work, e, s.sent);
-    if (config_.retains_for_replay) kept_of(s).forwards[e] = value;
     out.send({h, forward{std::move(value), s.work->valid, s.work->first_example}});
   }
   if (!all) return false;
@@ -338,7 +322,6 @@ void stage::backward_done(slot& s, effects& out) {
     if (s.is_void) h.flags |= flag_void;
     // run_backward stored the gradient in the place of the input
     auto grad = s.is_void ? tensor::declare(w.inputs[e].dims(), w.inputs[e].type()) : std::move(w.inputs[e]);
-    if (config_.retains_for_replay) kept_of(s).backwards[e] = grad;
     out.send({h, backward{std::move(grad)}});
   }
   for (std::size_t p = w.passes.size(); p-- > 0;) {
@@ -355,12 +338,8 @@ void stage::backward_done(slot& s, effects& out) {
 void stage::release(slot& s, effects& out) {
   for (std::size_t e = 0; e < self().in_edges.size(); ++e)
     if (layout_->edge_used(layout_->in_edge(e), s.h)) give_credit(s.h, e, out);
-  if (config_.retains_for_replay) {
-    if (!horizon_.over(s.h)) kept_of(s).done = true;
-  } else {
-    past_.push_back(s.h.id);
-    if (past_.size() > 4 * slots_.size() + 16) past_.pop_front();
-  }
+  past_.push_back(s.h.id);
+  if (past_.size() > 4 * slots_.size() + 16) past_.pop_front();
   clear(s);
 }
 
@@ -368,10 +347,6 @@ void stage::give_credit(const header& of, std::size_t edge, effects& out) {
   out.send({along(of, layout_->in_edge(edge).from, layout_->in_edge(edge).from_port), credit{1}});
 }
 
-bool stage::is_past(const header& h) const {
-  if (!config_.retains_for_replay) return std::find(past_.begin(), past_.end(), h.id) != past_.end();
-  const auto at = kept_.find(h.id);
-  return horizon_.over(h) || (at != kept_.end() && at->second.done);
-}
+bool stage::is_past(msg_id id) const { return std::find(past_.begin(), past_.end(), id) != past_.end(); }
 
 }  // namespace troupe

@@ -2,10 +2,10 @@
 // On arrival a packet is bound to a free sub-solver by its msg_id; its backward finds the
 // sub-solver by the same msg_id, runs and frees it.
 //
-// Messages in:  forward (in-edge), backward (out-edge), credit (out-edge), layer_weights, start
-//               (the sender was restarted), user; collect, restore_state (carried state)
+// Messages in:  forward (in-edge), backward (out-edge), credit (out-edge), layer_weights, user;
+//               collect, restore_state (carried state)
 // Messages out: forward, backward, credit, gradient (to the worker), report (to the coordinator),
-//               start (after a restart), user; state (carried)
+//               user; state (carried)
 //
 // Invariants:
 //   * at most `slots` packets are bound; at most slots x in-edges forwards are held: producers send
@@ -22,9 +22,6 @@
 //   * messages that do not fit the plan are dropped (stage_checks.cpp): from a role that is not the
 //     edge's peer, along an edge that the packet does not use, with a header that differs from the
 //     packet's other inputs, with another shape or type, or beyond credit;
-//   * with `retains_for_replay`, the messages sent for a packet are kept until no role can need
-//     them, and sent again (with attempt raised) to a role that was restarted; a restarted stage
-//     recomputes the packets that it is sent again (stage_again.cpp);
 //   * memory of a packet is released after its last use: an output or input after its last local
 //     reader and its last consumer, a gradient when it has been consumed, unless backward needs it
 //     (stage_memory.cpp); a layer with recompute = true keeps neither outputs nor saved tensors,
@@ -50,7 +47,6 @@
 #include "runtime/model/graph.hpp"
 #include "runtime/plan/plan.hpp"
 #include "runtime/role.hpp"
-#include "runtime/stage/packet_horizon.hpp"
 #include "runtime/stage/sequence_slots.hpp"
 #include "runtime/stage/stage_layout.hpp"
 #include "runtime/stage/stage_maths.hpp"
@@ -69,11 +65,9 @@ struct stage_config {
   std::uint32_t slots = 1;
   dtype type = dtype::f32;  // of activations; parameters and statistics have wide_of(type)
   std::uint64_t seed = 1;
-  std::uint64_t first_step = 0;     // the first version of weights
-  std::int64_t eval_examples = 0;   // per evaluation packet; 0: as in training
-  bool retains_for_replay = false;  // this stage and its neighbours may be restarted while packets are in flight
-  std::uint32_t incarnation = 0;
-  bool await_carried = false;  // carried state: wait for the initial state (restore_state); false: begin with zeros
+  std::uint64_t first_step = 0;    // the first version of weights
+  std::int64_t eval_examples = 0;  // per evaluation packet; 0: as in training
+  bool await_carried = false;      // carried state: wait for the initial state (restore_state); false: begin with zeros
 };
 
 class stage : public role {
@@ -86,8 +80,6 @@ class stage : public role {
   // The largest number of versions of one layer's weights held at once, including those that
   // packets in flight hold.
   std::uint32_t max_versions() const { return weights_.most(); }
-  // Number of packets whose messages are kept for roles that may be restarted.
-  std::size_t kept() const { return kept_.size(); }
 
  protected:
   using slot = stage_slot;
@@ -103,8 +95,6 @@ class stage : public role {
   void run_own(slot& s, std::uint32_t kind, Task task, task_cost cost, effects& out) {
     run(s, kind + kind_own, std::move(task), cost, out);
   }
-  // A task has finished whose packet was abandoned in the meantime (begin_again()).
-  virtual void on_lost(slot& s) { clear(s); }
   void clear(slot& s);
 
   // The derived stage calls these once per forward / backward that it has begun.
@@ -142,15 +132,7 @@ class stage : public role {
     std::uint32_t missing = 0;
   };
 
-  // With `retains_for_replay`: the messages sent for a packet, by edge.
-  struct kept_packet {
-    header h;
-    std::uint32_t valid = 0, first_example = 0;
-    tensors forwards, backwards;
-    bool done = false;  // the packet has left the stage
-  };
-
-  void take_forward(const envelope& e, effects& out);
+  void take_forward(const envelope& e);
   void take_backward(const envelope& e);
   void take_weights(const envelope& e);
   // --- stage_checks.cpp
@@ -168,29 +150,13 @@ class stage : public role {
   void enter_backward(slot& s, effects& out);
   bool overtaken(const header& h) const;
   static bool gathering(const slot& s) { return s.at == slot::stage_of::gather_forward || s.at == slot::stage_of::gather_backward; }
-  static bool idle(const slot& s) {  // bound, without a running task
-    return s.at == slot::stage_of::sending || s.at == slot::stage_of::waiting || gathering(s);
-  }
   void go_on_void(slot& s, effects& out);
   void bind(slot& s, pending&& p);
   void declare(slot& s);
   bool send_outputs(slot& s, effects& out);
   void release(slot& s, effects& out);
-  bool is_past(const header& h) const;
-  void add_slot();
-  // stage_again.cpp
-  kept_packet& kept_of(const slot& s);
-  void learn(const envelope& e, effects& out);
-  void forget(effects& out);
-  void take_start(const header& h, effects& out);
-  void begin_again(effects& out);
-  void announce(effects& out);
-  void say_again(role_id to, effects& out);
-  void take_early(slot& s);
+  bool is_past(msg_id id) const;
   void give_credit(const header& of, std::size_t edge, effects& out);
-  stage_weights::kept_from kept_from() const {
-    return config_.retains_for_replay ? stage_weights::kept_from(horizon_.needed_from()) : std::nullopt;
-  }
   std::uint32_t backwards_of(const header& h) const;
 
   stage_config config_;
@@ -199,14 +165,9 @@ class stage : public role {
   std::vector<std::unique_ptr<slot>> slots_;
   std::map<msg_id, pending> pending_;
   std::vector<edge_credit> credit_;  // by out-edge
-  std::deque<msg_id> past_;          // without `retains_for_replay`: the latest packets that have left, to recognise duplicates
+  std::deque<msg_id> past_;          // the latest packets that have left, to recognise duplicates
   stage_weights weights_;
   sequence_slots sequences_;
-  packet_horizon horizon_;
-  std::map<msg_id, kept_packet> kept_;
-  std::map<msg_id, std::pair<header, tensors>> early_;  // gradients of packets that are not yet bound, by out-edge
-  std::uint32_t lives_ = 0;                             // restarts of this stage, and restarts of its worker
-  bool grows_ = false;  // this stage or a neighbour was restarted: add sub-solvers instead of waiting
 };
 
 }  // namespace troupe

@@ -77,15 +77,10 @@ bool stage::acceptable(const layer_weights& w) const {
 }
 
 // Returns true if the stage already holds as many packets of this in-edge as the edge's credit.
-// Always false after a restart and with `retains_for_replay`, where producers may exceed credit
-// (stage_again.cpp).
 bool stage::beyond_credit(std::size_t port) const {
-  if (config_.retains_for_replay || grows_) return false;
   std::uint32_t held = 0;
   for (const auto& [id, p] : pending_) held += p.inputs[port] ? 1u : 0u;
-  for (const auto& s : slots_)
-    held += s->at != slot::stage_of::free && s->at != slot::stage_of::lost && layout_->edge_used(layout_->in_edge(port), s->h) ? 1u
-                                                                                                                               : 0u;
+  for (const auto& s : slots_) held += s->at != slot::stage_of::free && layout_->edge_used(layout_->in_edge(port), s->h) ? 1u : 0u;
   return held >= layout_->in_edge(port).credit;
 }
 

@@ -1,5 +1,6 @@
 // Forward and backward of a packet through the hosted layers.
 #include <algorithm>
+#include <stdexcept>
 
 #include "ops/device.hpp"
 #include "ops/reader_sum.hpp"
@@ -76,6 +77,23 @@ std::int64_t stage_maths::examples_of(const packet_work& w, const graph_layer& l
   return fewer ? w.valid : w.examples;
 }
 
+void stage_maths::report_scalar(packet_work& w, std::size_t position, device& d) const {
+  w.scalars.emplace_back(layout_->hosted(position).name, 0.0);
+  d.later(w.passes[position].out[0],
+          [mine = w.shared_from_this(), i = w.scalars.size() - 1](double v) { mine->scalars[i].second = v; });
+}
+
+// The weight of the last scalar in a mean over several packets.
+void stage_maths::weigh_scalar(packet_work& w, const graph_layer& l, const tensors& in, context& c) const {
+  w.scalar_weights.push_back(static_cast<double>(examples_of(w, l)));
+  const auto weight = l.maths->mean_weight(c, in);
+  if (!weight) return;
+  if (weight.count() != 1)
+    throw std::runtime_error("mean_weight() of layer '" + l.name + "' returned a tensor of shape " + weight.dims().to_string() +
+                             ". Return a scalar, or an empty tensor");
+  c.dev.later(weight, [mine = w.shared_from_this(), i = w.scalar_weights.size() - 1](double v) { mine->scalar_weights[i] = v; });
+}
+
 void stage_maths::step_forward(packet_work& w, const maths_step& step, device& d) const {
   const auto at = step.first();
   const auto& l = layout_->hosted(at);
@@ -96,6 +114,7 @@ void stage_maths::step_forward(packet_work& w, const maths_step& step, device& d
   auto c = context_of(w, at, d);
   if (w.continues_sequences && !l.carries.empty()) {
     c.carried_in = pass.carried_in.empty() ? nullptr : &pass.carried_in;
+    pass.carried_out.clear();
     c.carried_out = &pass.carried_out;
   }
   const bool several = has_others(w, step);
@@ -104,8 +123,8 @@ void stage_maths::step_forward(packet_work& w, const maths_step& step, device& d
   for (std::size_t o = 0; o < whole.size(); ++o) out[o] = filled_up(d, out[o], whole[o]);
   keep(w, step);
   if (counts(l)) {
-    w.scalars.emplace_back(l.name, 0.0);
-    d.later(pass.out[0], [mine = w.shared_from_this(), i = w.scalars.size() - 1](double v) { mine->scalars[i].second = v; });
+    report_scalar(w, at, d);
+    if (!w.training()) weigh_scalar(w, l, pass.in, c);
   }
   let_go_done(w, step);
 }

@@ -1,6 +1,6 @@
 // The computation of a stage, for one packet at a time: immutable, and shared by the stage and its
 // tasks. A task uses this object and the data of its packet, never the stage itself, which may
-// handle messages, be restarted or end while the task runs.
+// handle messages or end while the task runs.
 //
 //   stage_layout.hpp   what is read from the plan: needs, cuts of out-edges, addends of gradients
 //   stage_maths.cpp    forward and backward of a packet, layer by layer
@@ -36,6 +36,7 @@ class stage_maths {
   void join_inputs(packet_work& w, device& d) const;
   void gather(packet_work& w, std::size_t position) const;
   void step_forward(packet_work& w, const maths_step& step, device& d) const;
+  void report_scalar(packet_work& w, std::size_t position, device& d) const;  // output 0 of a loss or metric
   void cut_outputs(packet_work& w, device& d) const;
   void unpack_arriving(packet_work& w, device& d) const;
   void fill_grad_out(packet_work& w, std::size_t position, device& d) const;
@@ -64,6 +65,7 @@ class stage_maths {
  private:
   // --- stage_maths.cpp
   std::int64_t examples_of(const packet_work& w, const graph_layer& l) const;
+  void weigh_scalar(packet_work& w, const graph_layer& l, const tensors& in, context& c) const;
   void add_inputs(packet_work& w, std::size_t need, device& d) const;
   tensor arrived(const packet_work& w, std::size_t need, std::size_t edge, device& d) const;
   tensor joined_gradient(packet_work& w, const std::vector<std::size_t>& edges, std::size_t position, std::size_t output,

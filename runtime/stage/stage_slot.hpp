@@ -40,15 +40,15 @@ struct packet_work : std::enable_shared_from_this<packet_work> {
   tensors outgoing;                  // by out-edge, where the message differs from the output: a part of it, or a compressed form
   tensors arriving;                  // backward: gradients, by out-edge
   std::vector<std::pair<std::string, double>> scalars;
+  std::vector<double> scalar_weights;  // of the scalars (report::weights)
 
   bool training() const { return h.phase == static_cast<std::uint8_t>(phase::train); }
 };
 
 // What the stage knows of the packet, whether a task runs or not.
 struct stage_slot {
-  // gather_..: waits for the other packets of its step (gather_stage). lost: begin_again() has
-  // abandoned the packet, and its task still runs.
-  enum class stage_of { free, gather_forward, forward, sending, waiting, gather_backward, backward, lost } at = stage_of::free;
+  // gather_..: waits for the other packets of its step (gather_stage).
+  enum class stage_of { free, gather_forward, forward, sending, waiting, gather_backward, backward } at = stage_of::free;
   // The weights that the packet holds, by position.
   struct held_weights {
     bool any = false;

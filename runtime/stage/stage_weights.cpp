@@ -9,25 +9,19 @@ stage_weights::stage_weights(const std::vector<layer_wants>& layers, weight_rule
   for (std::size_t p = 0; p < all_.size(); ++p) all_[p].wants = layers[p];
 }
 
-bool stage_weights::take(std::size_t position, std::uint64_t version, tensors values, kept_from kept) {
+bool stage_weights::take(std::size_t position, std::uint64_t version, tensors values) {
   auto& v = all_[position];
-  if (v.any && version < (kept ? oldest_wanted(v, kept) : v.newest)) return false;
+  if (v.any && version < v.newest) return false;
   v.here.insert_or_assign(version, std::move(values));
   v.newest = std::max(v.newest, version);
   v.any = true;
   // The gradients of all earlier steps have been sent, so future packets belong to later steps.
-  v.here.erase(v.here.begin(), v.here.lower_bound(oldest_wanted(v, kept)));
+  v.here.erase(v.here.begin(), v.here.lower_bound(oldest_wanted(v)));
   return true;
 }
 
-void stage_weights::forget(kept_from kept) {
-  for (auto& v : all_) v.here.erase(v.here.begin(), v.here.lower_bound(std::min(oldest_wanted(v, kept), v.newest)));
-}
-
-std::uint64_t stage_weights::oldest_wanted(const versions& v, kept_from kept) const {
-  const auto delay = v.wants.delay;
-  if (kept) return *kept > delay ? *kept - delay : 0;
-  const auto back = rule_ == weight_rule::stash ? delay : 0;
+std::uint64_t stage_weights::oldest_wanted(const versions& v) const {
+  const auto back = rule_ == weight_rule::stash ? v.wants.delay : 0;
   return v.newest > back ? v.newest - back : 0;
 }
 

@@ -1,15 +1,13 @@
 // The versions of weights that a stage holds, by the layer's position in the stage, and which
 // version a packet uses under the job's weight rule (plan/warm_up.hpp): under drain and stash
 // exactly one version, under latest the newest, if it is new enough.
-// Bound: a layer with delay d has at most d + 1 versions (stash) or one (other rules), plus those
-// that restarted roles may still require.
+// Bound: a layer with delay d has at most d + 1 versions (stash) or one (other rules).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -25,16 +23,10 @@ class stage_weights {
     bool parameters = false;  // false: the layer has no parameters, hence no versions
     std::uint64_t delay = 0;
   };
-  // Restarted roles may request packets from this step on. Nullopt: roles are not restarted one by
-  // one.
-  using kept_from = std::optional<std::uint64_t>;
-
   stage_weights(const std::vector<layer_wants>& layers, weight_rule rule, std::uint64_t first_step);
 
   // Returns false, and drops the values, if no future packet can use a version this old.
-  bool take(std::size_t position, std::uint64_t version, tensors values, kept_from kept);
-  // Releases the versions that no future packet can use.
-  void forget(kept_from kept);
+  bool take(std::size_t position, std::uint64_t version, tensors values);
 
   // The version that a packet uses in the layer at `position`. Null if it has not arrived, or the
   // layer has no parameters.
@@ -60,7 +52,7 @@ class stage_weights {
     std::map<std::uint64_t, tensors> here;
   };
   std::uint64_t wanted_by(const header& h, const versions& v) const;
-  std::uint64_t oldest_wanted(const versions& v, kept_from kept) const;
+  std::uint64_t oldest_wanted(const versions& v) const;
 
   std::vector<versions> all_;
   weight_rule rule_;

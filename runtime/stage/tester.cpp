@@ -39,9 +39,6 @@ void tester::on(const envelope& e, time_point, effects& out) {
                      out.send({h, w});
                    }
                  },
-                 [&](const start&) {
-                   if (config_.incarnation > 0) out.send({to(config_.plan->roles.front().id), ready{ready::what_of::joined}});
-                 },
                  [&](const finished& f) {
                    if (f.token != round_ || !made_) return drop(drop_reason::unrequested);
                    give(out);

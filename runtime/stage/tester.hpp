@@ -4,10 +4,9 @@
 // that stage. Blocks that the coordinator sends (the weights that a job is about to write) also
 // begin a round, without a collection.
 //
-// Messages in:  evaluate, collect (coordinator), state (shards, coordinator), start, finished
+// Messages in:  evaluate, collect (coordinator), state (shards, coordinator), finished
 // Messages out: collect (shards of the first server group), layer_weights (the tester's stage; the
-//               coordinator, which collects the weights of the best evaluation),
-//               ready{joined} (coordinator: after a restart, so that it repeats evaluate)
+//               coordinator, which collects the weights of the best evaluation)
 // Invariant: all packets of a round run with the weights of one collection: version = round.
 #pragma once
 
@@ -28,7 +27,6 @@ struct tester_config {
   std::shared_ptr<const model_graph> graph;
   std::shared_ptr<const job_plan> plan;
   dtype type = dtype::f32;
-  std::uint32_t incarnation = 0;  // > 0: restarted
 };
 
 class tester final : public role {

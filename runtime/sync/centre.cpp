@@ -13,19 +13,12 @@ void centre_shard::on_push(const header& h, const push& p, shard_block& b, effec
   if (worker >= workers()) return drop(drop_reason::misaddressed);
   if (h.step <= l.pushed[worker]) return drop(drop_reason::repeated);
   l.pushed[worker] = h.step;
-  l.waiting.push_back({h, p.sum, false});
+  l.waiting.push_back({h, p.sum});
   serve(b, out);
 }
 
 void centre_shard::on_fetch(const header& h, const fetch&, shard_block& b, effects& out) {
-  lines_[b.plan->id].waiting.push_back({h, {}, false});
-  serve(b, out);
-}
-
-// Queued behind the pushes of the worker's previous incarnation: the answer says which step is
-// wanted next, so its value must contain all steps before that.
-void centre_shard::on_join(const header& h, shard_block& b, effects& out) {
-  lines_[b.plan->id].waiting.push_back({h, {}, true});
+  lines_[b.plan->id].waiting.push_back({h, {}});
   serve(b, out);
 }
 
@@ -34,10 +27,6 @@ void centre_shard::serve(shard_block& b, effects& out) {
   while (!l.busy && !l.waiting.empty()) {
     const auto r = std::move(l.waiting.front());
     l.waiting.pop_front();
-    if (r.join) {
-      answer_join(r.h, b, out);
-      continue;
-    }
     if (!r.value && hold(r.h, b)) {
       l.held.push_back(r);
       continue;
@@ -69,10 +58,6 @@ bool centre_shard::quiet(std::uint64_t) {
   for (const auto& l : lines_)
     if (l.busy || !l.waiting.empty() || !l.held.empty()) return false;
   return tasks_.size() == 0;
-}
-
-shard_sync::resume_point centre_shard::resumes_at(std::uint32_t worker, const shard_block& b) const {
-  return {lines_[b.plan->id].pushed[worker], b.version};
 }
 
 role_status centre_shard::status() const {

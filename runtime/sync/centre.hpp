@@ -1,5 +1,5 @@
 // The shard sync of modes whose workers train on their own weights and periodically exchange with a
-// centre (downpour, easgd). For each block, pushes, fetches and joins are served one at a time, in
+// centre (downpour, easgd). For each block, pushes and fetches are served one at a time, in
 // order of arrival.
 //
 // Invariants:
@@ -34,15 +34,12 @@ class centre_shard : public shard_sync {
 
   void on_push(const header& h, const push& p, shard_block& b, effects& out) override;
   void on_fetch(const header& h, const fetch& f, shard_block& b, effects& out) override;
-  void on_join(const header& h, shard_block& b, effects& out) override;
   void on_updated(shard_block& b, effects& out) override { done(b, out); }
   bool quiet(std::uint64_t step) override;
-  resume_point resumes_at(std::uint32_t worker, const shard_block& b) const override;
 
   struct request {
     header h;
-    tensor value;  // of a push; empty: a fetch or join
-    bool join = false;
+    tensor value;  // of a push; empty: a fetch
   };
   struct line {
     std::deque<request> waiting;

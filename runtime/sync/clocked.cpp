@@ -131,7 +131,7 @@ void clocked_worker::ask(std::uint32_t layer, std::uint64_t step, effects& out) 
     auto h = to(shard_of(id));
     h.step = step;
     h.version = least_version(step);
-    out.send({h, fetch{id, false}});
+    out.send({h, fetch{id}});
   }
 }
 
@@ -144,45 +144,17 @@ void clocked_worker::on_weights(const header& h, const weights& w, effects& out)
     hand_next(layer, out);
   } else if (c.value && h.version <= c.version) {
     drop(drop_reason::outdated);
-  } else if ((layers_[layer].begun || assembling_[layer]) &&
-             (hold_ ? h.version > *hold_ : exact() && h.version > layers_[layer].done)) {
+  } else if ((layers_[layer].begun || assembling_[layer]) && exact() && h.version > layers_[layer].done) {
     c.later.try_emplace(h.version, w.value);
   } else {
     c.version = h.version;
     c.value = w.value;
     try_hand(layer, out);
   }
-  if (hold_) release(out);
   // The answer may be too old for the next step, even if it was dropped as outdated: fetch again.
   auto& l = layers_[layer];
   const auto next = l.begun ? l.handed + 1 : l.handed;
   if (policy_.pull && l.done >= next && c.version < least_version(next)) ask(layer, next, out);
-}
-
-void clocked_worker::on_joined(std::uint64_t step, effects&) {
-  if (policy_.work_units) hold_ = step;
-  for (auto& c : cache_) c = {};
-  for (auto& o : own_) o.clear();
-  work_unit_left_.clear();
-  for (auto& l : layers_) l.begun = false;
-}
-
-// Ends hold_ when all blocks are beyond the step that may have to be repeated, and continues with
-// the newest versions.
-void clocked_worker::release(effects& out) {
-  for (const auto& l : layers_)
-    for (auto id : l.blocks) {
-      const auto& c = cache_[id];
-      if (!c.value || (c.later.empty() ? c.version : c.later.rbegin()->first) <= *hold_) return;
-    }
-  hold_.reset();
-  for (auto& c : cache_)
-    if (!c.later.empty()) {
-      c.version = c.later.rbegin()->first;
-      c.value = c.later.rbegin()->second;
-      c.later.clear();
-    }
-  for (std::uint32_t l = 0; l < layers_.size(); ++l) try_hand(l, out);
 }
 
 // Moves each block to its newest kept version that the layer may use now (at most `done`).
@@ -223,7 +195,7 @@ void clocked_worker::try_hand(std::uint32_t layer, effects& out) {
 }
 
 // Hands out every version in turn, as soon as all blocks have it: a stage that runs ahead of its
-// updates, or repeats steps, needs each of them.
+// updates needs each of them.
 void clocked_worker::hand_next(std::uint32_t layer, effects& out) {
   auto& l = layers_[layer];
   while (!assembling_[layer]) {

@@ -50,16 +50,14 @@ class clocked_worker : public worker_sync {
   void on_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) override;
   void on_layer_done(std::uint32_t layer, std::uint64_t step, effects& out) override;
   void on_weights(const header& h, const weights& w, effects& out) override;
-  void on_joined(std::uint64_t step, effects& out) override;
 
  private:
   struct cached {
     std::uint64_t version = 0;
     tensor value;
     bool asked = false;  // a fetch is in flight
-    // Newer values, by version, which may not be used yet: a restarted worker repeats a step that
-    // this block already contains, or the layer has a delay and its other blocks do not have that
-    // version.
+    // Newer values, by version, which may not be used yet: the layer's step is not done, or the
+    // layer has a delay and its other blocks do not have that version.
     std::map<std::uint64_t, tensor> later;
   };
   // This worker's sum of one step's packets, which the weights that it reads may lack (read your
@@ -75,12 +73,11 @@ class clocked_worker : public worker_sync {
   void ask(std::uint32_t layer, std::uint64_t step, effects& out);
   void try_hand(std::uint32_t layer, effects& out);
   // Returns true if the layer's stage must be handed every version of the weights in turn, not only
-  // the newest, because it has a delay or may be restarted.
+  // the newest, because it has a delay.
   bool delayed(std::uint32_t layer) const { return policy_.staleness == 0 && out_of_turn(layers_[layer]); }
   bool exact() const { return policy_.staleness == 0 && !policy_.work_units; }  // a step runs with weights of its own version
   void take_later(std::uint32_t layer);
   void hand_next(std::uint32_t layer, effects& out);
-  void release(effects& out);
   void assemble(std::uint32_t layer, std::uint64_t step, effects& out);
   void tell_step_over(effects& out);
   void count_work_unit(std::uint64_t step, tree_node node, effects& out);
@@ -90,11 +87,7 @@ class clocked_worker : public worker_sync {
   std::vector<std::vector<own_sum>> own_;  // by layer
   std::vector<std::uint32_t> looking_;     // by layer: own sums being checked for non-finite values; the layer waits for them
   std::vector<bool> assembling_;           // by layer
-  // Set when a worker that is dealt work units has been restarted: the step that it may have to
-  // repeat, with that step's weights in all layers, although some blocks may be newer. No layer
-  // continues until all blocks have a later version.
-  std::optional<std::uint64_t> hold_;
-  std::uint64_t over_ = 0;  // work units: steps below it have been reported as over
+  std::uint64_t over_ = 0;                 // work units: steps below it have been reported as over
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> work_unit_left_;  // (step, first packet): layers not pushed yet
 };
 
@@ -109,9 +102,6 @@ class clocked_shard final : public shard_sync {
   void on_fetch(const header& h, const fetch&, shard_block& b, effects& out) override { note(clocks_.take_fetch(h, b, out)); }
   void on_updated(shard_block& b, effects& out) override;
   bool quiet(std::uint64_t step) override { return tasks_.size() == 0 && clocks_.all_applied(step); }
-  resume_point resumes_at(std::uint32_t worker, const shard_block& b) const override {
-    return {clocks_.wanted_from(worker, b), clocks_.version_for(worker, b)};
-  }
 
   gradient_clocks clocks_;
 };

@@ -4,7 +4,7 @@
 //
 // A worker keeps the encoding error (the residual) of each block and packet-tree node that it
 // pushes, and adds it to the next step's sum. Residuals belong to one worker sync and one plan. A
-// worker sync that is created anew (restart, move, node failure, resume from a checkpoint) starts
+// worker sync that is created anew (move, node failure, resume from a checkpoint) starts
 // without residuals: the old ones are lost, and are never applied twice.
 //
 // Threads: `residuals` belongs to one role. Its tensors are accessed by tasks of that role, which

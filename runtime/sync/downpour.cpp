@@ -74,11 +74,6 @@ class downpour_worker final : public local_worker {
     take_blocks(layer, step, std::move(centre), out);
   }
 
-  void on_joined(std::uint64_t step, effects& out) override {
-    for (auto& u : unsent_) u.reset();
-    local_worker::on_joined(step, out);
-  }
-
   void on_flush(std::uint64_t step, effects& out) override {
     for (std::uint32_t l = 0; l < layers_.size(); ++l) send_unsent(l, step, out);
   }

@@ -24,7 +24,7 @@
 //
 // Invariants:
 //   * the masses, including those in flight, sum to 1, so the sum of m w changes by gradient steps
-//     only (a restarted worker begins with mass 1/N again; means divide by the actual sum);
+//     only;
 //   * when all others are idle and nothing is in flight, the steps of the remaining worker are made
 //     with mass 1;
 //   * a share is merged or forwarded once: a second one with the same sender, layer, step and count

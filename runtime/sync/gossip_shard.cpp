@@ -17,14 +17,8 @@ class gossip_shard final : public shard_sync {
 
  private:
   void on_push(const header&, const push&, shard_block&, effects&) override { drop(drop_reason::unexpected); }
-  resume_point resumes_at(std::uint32_t, const shard_block& b) const override { return {config_.first_step, b.version}; }
   void on_all_flushed(std::uint64_t, effects& out) override { fold_contributions(true, true, out); }
 
-  // What was asked of the worker's previous incarnation is lost: asks again, once for all blocks.
-  void on_join(const header& h, shard_block& b, effects& out) override {
-    answer_join(h, b, out);
-    if (&b == &blocks_.list().front() && blocks_.hold_collects) ask(config_.plan->workers[worker_of(h.src)], out);
-  }
   void ask(role_id worker, effects& out) const { out.send({to(worker), user{want_copy, {}, {}, round_}}); }
 
   // Requests the copies of all workers, and answers collections with their mean.

@@ -56,7 +56,6 @@ class gossip_worker final : public local_worker {
   };
   // This worker's knowledge of another one.
   struct peer {
-    std::uint32_t incarnation = 0;
     std::uint64_t rested = 0;                                   // the last boundary at which it announced `rests`
     std::vector<std::pair<std::uint64_t, std::uint32_t>> last;  // by layer: step and count of its latest share
   };
@@ -181,34 +180,14 @@ class gossip_worker final : public local_worker {
     const auto& all = config_.plan->workers;
     const auto from = static_cast<std::uint32_t>(std::find(all.begin(), all.end(), e.h.src) - all.begin());
     if (from >= workers() || from == config_.worker) return drop(drop_reason::misaddressed);
-    if (e.h.incarnation < peers_[from].incarnation) return drop(drop_reason::outdated);
-    if (e.h.incarnation > peers_[from].incarnation) meet_again(from, e.h.incarnation, out);
-    if (u->type == all_said || u->type == said_so)
-      take_all_said(e.h, *u, out);
+    if (u->type == all_said)
+      said_all_.insert({e.h.src, u->number});
     else if (u->type == rests)
       peers_[from].rested = std::max(peers_[from].rested, e.h.step);
     else if (u->type == share)
       take_share(from, e.h, *u, out);
     else
       drop(drop_reason::unexpected);
-  }
-
-  // The worker was restarted. It trains again, whatever its previous incarnation announced, and has
-  // not received what was sent to that incarnation.
-  void meet_again(std::uint32_t worker, std::uint32_t incarnation, effects& out) {
-    auto& p = peers_[worker];
-    p.incarnation = incarnation;
-    p.rested = 0;
-    p.last.assign(layers_.size(), {});
-    if (!resting()) return;
-    say_rest(worker, out);
-    rest(out);
-  }
-
-  void take_all_said(const header& h, const user& u, effects& out) {
-    said_all_.insert({h.src, u.number});
-    // A restarted worker has not received the all_said that was sent to its previous incarnation.
-    if (h.incarnation > 0 && u.type == all_said && said_ == u.number) say_all(h.src, said_so, out);
   }
 
   void take_share(std::uint32_t from, const header& h, const user& u, effects& out) {
@@ -279,13 +258,10 @@ class gossip_worker final : public local_worker {
   // --- flush and collections
 
   void on_settling(std::uint64_t step, effects& out) override {
-    said_ = settling_;
     flushed_at_ = step;
     for (auto w : config_.plan->workers)
-      if (w != config_.self) say_all(w, all_said, out);
+      if (w != config_.self) out.send({to(w), user{all_said, {}, {}, settling_}});
   }
-
-  void say_all(role_id w, gossip_type how, effects& out) const { out.send({to(w), user{how, {}, {}, settling_}}); }
 
   bool quiet() const override {
     const auto said = std::count_if(said_all_.begin(), said_all_.end(), [&](const auto& s) { return s.second == settling_; });
@@ -334,13 +310,12 @@ class gossip_worker final : public local_worker {
   std::vector<std::uint64_t> waiting_;           // by layer: steps done when a share fell due during a merge; 0: none did
   std::vector<copy_request> asked_;              // want_copy messages received before the first weights
   std::vector<std::vector<copy_request>> owed_;  // by layer: want_copy messages received while a task changes it
-  std::uint64_t said_ = 0;                       // the flush round for which all_said was sent
-  std::uint64_t flushed_at_ = ~0ull;             // and its boundary
+  std::uint64_t flushed_at_ = ~0ull;             // the boundary for which all_said was sent
   std::vector<peer> peers_;                      // by worker
   std::uint64_t notice_ = 0, boundary_ = 0;      // the latest notice of a boundary: its number, and the step (0: none is near)
   std::uint64_t said_rest_ = 0;                  // the boundary at which this worker announced `rests`
   std::uint32_t passed_ = 0;                     // number of shares given away at boundaries
-  std::set<std::pair<role_id, std::uint64_t>> said_all_;  // (worker, flush round) of received all_said and said_so
+  std::set<std::pair<role_id, std::uint64_t>> said_all_;  // (worker, flush round) of received all_said
 };
 
 }  // namespace

@@ -144,11 +144,6 @@ std::uint64_t gradient_clocks::wanted_from(std::uint32_t worker, const shard_blo
   return step;
 }
 
-std::uint64_t gradient_clocks::version_for(std::uint32_t worker, const shard_block& b) const {
-  const auto g = parts_.plan().group_index(worker);
-  return serves(g) ? clock_of(b, g).applied : parts_.config.first_step;
-}
-
 bool gradient_clocks::all_applied(std::uint64_t step) const {
   for (const auto& b : parts_.blocks.list())
     for (const auto& g : clocks_[b.plan->id].groups)

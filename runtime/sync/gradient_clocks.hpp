@@ -41,14 +41,12 @@ class gradient_clocks {
   // Starts the update with the next clock of a worker group. Returns false if none is complete.
   bool start_next(shard_block& b, effects& out);
 
-  // The first clock of which the block lacks a gradient of the worker, and the number of clocks of
-  // the worker's group that it contains.
-  std::uint64_t wanted_from(std::uint32_t worker, const shard_block& b) const;
-  std::uint64_t version_for(std::uint32_t worker, const shard_block& b) const;
   bool all_applied(std::uint64_t step) const;  // every block contains exactly the clocks below `step`
   void describe(role_status& s) const;
 
  private:
+  // The first clock of which the block lacks a gradient of the worker.
+  std::uint64_t wanted_from(std::uint32_t worker, const shard_block& b) const;
   struct group_clock {
     std::uint64_t next = 0;     // first clock whose update has not started
     std::uint64_t applied = 0;  // clocks below it are contained in the value

@@ -87,9 +87,6 @@ class group_shard final : public shard_sync {
     clocks_.updated(b, out);
     go_on(b, out);
   }
-  resume_point resumes_at(std::uint32_t worker, const shard_block& b) const override {
-    return {clocks_.wanted_from(worker, b), clocks_.version_for(worker, b)};
-  }
   // An update or a change of the block is complete.
   void go_on(shard_block& b, effects& out) {
     if (!clocks_.start_next(b, out)) work_between(b, out);
@@ -117,7 +114,7 @@ class group_shard final : public shard_sync {
       return change(
           b, 1.0, next.value, {},
           [this, from = next.from, number = next.number](shard_block& done, effects& more) {
-            more.send({to(from), weights{done.plan->id, done.value, 0, 0, number}});
+            more.send({to(from), weights{done.plan->id, done.value, number}});
           },
           out);
     }

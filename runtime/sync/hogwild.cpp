@@ -157,8 +157,6 @@ class hogwild_shard final : public shard_sync {
     }
   }
 
-  resume_point resumes_at(std::uint32_t worker, const shard_block& b) const override { return {noted_[worker], b.version}; }
-
   // Reads the array into b.value, then calls `then`.
   void read(shard_block& b, std::function<void(effects&)> then, effects& out) {
     auto t = std::make_shared<tensor>(tensor::declare({b.plan->count}, config_.type));
@@ -252,7 +250,7 @@ class hogwild_shard final : public shard_sync {
     read(
         b,
         [this, &b, from = h.src, number = p.increment](effects& more) {
-          more.send({to(from), weights{b.plan->id, b.value, 0, 0, number}});
+          more.send({to(from), weights{b.plan->id, b.value, number}});
         },
         out);
   }

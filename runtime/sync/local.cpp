@@ -20,13 +20,6 @@ local_worker::local_worker(sync_config c)
 
 // --- first values
 
-void local_worker::on_joined(std::uint64_t step, effects&) {
-  begin_at_ = last_exchange_ = step;
-  asking_.clear();
-  for (auto& f : first_) f.clear();
-  for (auto& l : layers_) l.begun = false;
-}
-
 void local_worker::on_state(const header&, const state& s, effects& out) {
   const auto layer = config_.graph->params[block_at(s.block).param].layer;
   if (layers_[layer].begun || busy_[layer]) return drop(drop_reason::repeated);
@@ -237,7 +230,7 @@ void local_worker::fetch_layer(std::uint32_t layer, std::uint64_t step, effects&
   for (auto id : layers_[layer].blocks) {
     auto h = to(shard_of(id));
     h.step = step;
-    out.send({h, fetch{id, false}});
+    out.send({h, fetch{id}});
   }
 }
 

@@ -27,7 +27,7 @@ class local_worker : public worker_sync {
   virtual void on_stepped(std::uint32_t layer, std::uint64_t step, effects& out) { go_on(layer, step + 1, out); }
   // The rule that the worker applies; by default the job's.
   virtual std::shared_ptr<const rule> stepping() const { return config_.update; }
-  // The first values of a layer (or those after a restart) have arrived; it is at version `step`.
+  // The first values of a layer have arrived; it is at version `step`.
   virtual void on_begun(std::uint32_t layer, std::uint64_t step, effects& out) { go_on(layer, step, out); }
 
   // Hands the layer's copy to its stage as `version`: step `version` may begin.
@@ -70,7 +70,6 @@ class local_worker : public worker_sync {
   void on_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out) override;
   void on_weights(const header& h, const weights& w, effects& out) override;
   void on_state(const header& h, const state& s, effects& out) override;
-  void on_joined(std::uint64_t step, effects& out) override;
 
   std::vector<replica> replicas_;  // by parameter
   std::vector<bool> busy_;         // by layer: a task changes its copy

@@ -61,8 +61,6 @@ struct sync_config {
   dtype type = dtype::f32;
   std::uint64_t seed = 1;
   std::uint64_t first_step = 0;
-  std::uint32_t incarnation = 0;       // > 0: this node has been restarted
-  bool retains_for_replay = false;     // roles may be restarted one by one: keep what they may request again
   bool outlives = false;               // shard sync: the job survives node failures: keep the versions that it may continue from
   std::uint64_t histograms_every = 0;  // shard sync, lockstep modes: see want_histograms; set by mode_host
   bool continued = false;              // shard sync: wait until the coordinator has sent every block (restore_state)

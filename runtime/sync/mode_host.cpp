@@ -20,11 +20,7 @@ bool of_mode_epoch(const message& m) {
 }  // namespace
 
 mode_host::mode_host(sync_config c, const mode_registry& modes, const std::string& mode)
-    : config_(std::move(c)),
-      modes_(modes),
-      mode_(modes.find(mode)),
-      shard_((*config_.plan)[config_.self].does().owns_parameters),
-      joining_(config_.incarnation > 0 && !shard_) {
+    : config_(std::move(c)), modes_(modes), mode_(modes.find(mode)), shard_((*config_.plan)[config_.self].does().owns_parameters) {
   const auto group = (*config_.plan)[config_.self].group;
   if (config_.continued && shard_)
     for (const auto& b : config_.plan->blocks) awaited_ += config_.plan->shard_of(b, group) == config_.self ? 1 : 0;
@@ -84,13 +80,7 @@ void mode_host::on(const envelope& e, time_point now, effects& out) {
         early_.push_back(e);
         return;
       }
-      const auto* f = std::get_if<fetch>(&e.body);
-      if (!f || !f->join || !last_adopt_) return drop(drop_reason::outdated);
-      auto again = *last_adopt_;  // the sender does not know that the mode has changed
-      again.h.src = config_.self;
-      again.h.dst = e.h.src;
-      out.send(std::move(again));
-      return;
+      return drop(drop_reason::outdated);
     }
   }
   if (const auto* s = std::get_if<set_value>(&e.body)) {
@@ -110,11 +100,10 @@ void mode_host::hand_to_sync(const envelope& e, time_point now, effects& out) {
   invariant(sync_ != nullptr, "the sync role exists once all blocks are here");
   const auto before = out.list().size();
   sync_->on(e, now, out);
-  if (mode_epoch_ == 0 && adopting_ == 0 && !joining_) return;
+  if (mode_epoch_ == 0 && adopting_ == 0) return;
   for (auto i = before; i < out.list().size(); ++i) {
     auto* s = std::get_if<send_effect>(&out.list()[i]);
     if (!s) continue;
-    if (const auto* r = std::get_if<ready>(&s->e.body); r && r->what == ready::what_of::joined) joining_ = false;
     s->e.h.mode_epoch = mode_epoch_;
     const auto* w = std::get_if<layer_weights>(&s->e.body);
     if (w && adopting_ > 0 && w->layer < given_.size()) given_[w->layer] = true;
@@ -146,25 +135,13 @@ void mode_host::take_adopt(const header& h, const adopt& a, time_point now, effe
   } catch (const std::exception&) {
     return drop(drop_reason::malformed);  // the coordinator checks options before it sends them
   }
-  if (shard_) last_adopt_ = envelope{h, a};
   config_.first_step = h.step;
-  const bool stays = config_.retains_for_replay && !joining_ && same_mode(next, given);
-  if (!joining_) config_.incarnation = 0;
   config_.mode = std::move(given);
   mode_ = next;
   mode_epoch_ = h.mode_epoch;
-  if (stays) {
-    given_.clear();
-    adopting_ = shard_ ? 0 : h.step + 1;
-  } else {
-    begin_epoch(h, now, out);
-  }
-  tell_adopted(out);  // at once if the sync role stays, or gets no blocks (placed layers without parameters)
+  begin_epoch(h, now, out);
+  tell_adopted(out);  // at once if the sync role gets no blocks (placed layers without parameters)
   for (const auto& e : std::exchange(early_, {})) on(e, now, out);
-}
-
-bool mode_host::same_mode(const sync_mode* next, const options& o) const {
-  return next == mode_ && options_to_text(o) == options_to_text(config_.mode);
 }
 
 void mode_host::begin_epoch(const header& h, time_point now, effects& out) {
@@ -178,10 +155,9 @@ void mode_host::begin_epoch(const header& h, time_point now, effects& out) {
     adopting_ = h.step + 1;
   }
   make();
-  if (shard_ || joining_) {  // a shard fills its blocks and sends them; a restarted worker joins again
+  if (shard_) {  // it fills its blocks and sends them
     envelope go;
     go.h = h;
-    go.h.src = no_role;  // as from the host: `start` from a role means a restarted stage
     go.body = start{};
     hand_to_sync(go, now, out);
   }

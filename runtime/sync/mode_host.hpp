@@ -9,14 +9,6 @@
 // message of an older epoch is dropped; one of a newer epoch waits until this role has received its
 // own `adopt`.
 //
-// A restarted worker begins in the job's first mode and asks the shards where to continue
-// (fetch{join}). A shard in a later mode epoch answers with the `adopt` of that epoch, and the
-// worker asks again in that mode.
-//
-// If roles are restarted one by one (retains_for_replay), an `adopt` with the present mode and
-// options keeps the sync role: a restarted stage may still request versions from before the
-// boundary, which a new sync role would not have.
-//
 // If a job continues or begins with given weights (sync_config::continued), the shard sync is made
 // when the coordinator has sent all its blocks.
 //
@@ -43,7 +35,6 @@ class mode_host final : public role {
 
  private:
   void make();
-  bool same_mode(const sync_mode* next, const options& o) const;
   void answer_nothing(const header& h, const quiesce& q, effects& out) const;
   void take_block(const restore_state& s, time_point now, effects& out);
   void take_adopt(const header& h, const adopt& a, time_point now, effects& out);
@@ -63,8 +54,6 @@ class mode_host final : public role {
   std::vector<bool> given_;      // by layer: it has been handed weights; true from the start if the worker sync gets no block of it
   std::vector<envelope> early_;  // messages that wait for blocks or for `adopt`
   drop_counts before_;           // of the sync roles of earlier modes
-  bool joining_ = false;         // restarted, and the worker sync has not joined yet
-  std::optional<envelope> last_adopt_;  // shard: sent again to restarted workers
 };
 
 }  // namespace troupe

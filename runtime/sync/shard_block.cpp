@@ -230,10 +230,6 @@ void shard_blocks::take_back(shard_block& b) {
 
 void shard_blocks::updated(shard_block& b) {
   invariant(b.next && b.updating, "an update was begun before it is over");
-  if (config_.retains_for_replay) {
-    b.earlier[b.version] = b.value;
-    if (b.earlier.size() >= config_.plan->versions_needed()) b.earlier.erase(b.earlier.begin());
-  }
   if (config_.plan->nodes.size() > 1) {
     b.past.push_front({b.version, b.updates, std::move(b.value), config_.outlives ? *b.rule : tensors{}});
     if (b.past.size() > remembered_) b.past.resize(remembered_);

@@ -53,11 +53,9 @@ struct shard_block {
   tensor value;                                     // immutable once sent; an update makes a new tensor
   lent<tensors> rule{std::make_shared<tensors>()};  // states of the update rule
   lent<block_update> next;  // the pending update: lent to the task that computes it, then complete until updated()
-  // The newest first. Only if there are several nodes: a restarted worker may request the previous
-  // version, or, after a node failure, the job may continue from an earlier version.
+  // The newest first. Only if there are several nodes: after a node failure the job may continue
+  // from an earlier version.
   std::deque<past_block> past;
-  std::map<std::uint64_t, tensor>
-      earlier;  // sync_config::retains_for_replay: the versions before, as many as a restarted stage may need
   struct histogram_wish {
     std::uint64_t step = 0, version = 0;  // for this step, of the first update to this version or a later one
   };

@@ -98,7 +98,7 @@ void shard_sync::filled(effects& out) {
   }
   on_filled(out);
   const auto& p = *config_.plan;
-  const auto first_to = [&](role_id r, const shard_block& b) { give(r, b, {b.version, b.version}, 0, out); };
+  const auto first_to = [&](role_id r, const shard_block& b) { give(r, b, out); };
   for (const auto& g : p.groups_of(group()))
     for (auto w = g.first; w < g.first + g.count; ++w)
       for (const auto& b : blocks_.list())
@@ -122,14 +122,13 @@ void shard_sync::take_wish(const header& h, const want_histograms& w, effects& o
   before_collect(out);
 }
 
-void shard_sync::give(role_id r, const shard_block& b, resume_point at, std::uint32_t answers, effects& out) const {
+void shard_sync::give(role_id r, const shard_block& b, effects& out) const {
   auto h = to(r);
-  h.version = at.version;
-  if (gives_ == gives::weights) {
-    out.send({h, weights{b.plan->id, b.value, at.wanted, answers}});
-  } else {
-    out.send({h, state{0, b.plan->id, b.value, *b.rule, b.updates, at.wanted, answers}});
-  }
+  h.version = b.version;
+  if (gives_ == gives::weights)
+    out.send({h, weights{b.plan->id, b.value}});
+  else
+    out.send({h, state{0, b.plan->id, b.value, *b.rule, b.updates}});
 }
 
 // Decodes an encoded sum in a task, then calls on_push().
@@ -152,29 +151,7 @@ void shard_sync::take_fetch(const header& h, const fetch& f, effects& out) {
   auto* b = blocks_.find(f.block);
   const auto worker = worker_of(h.src);
   if (!b || worker >= workers()) return drop(drop_reason::misaddressed);
-  if (!f.join) return on_fetch(h, f, *b, out);
-  on_join(h, *b, out);
-}
-
-void shard_sync::answer_join(const header& h, shard_block& block, effects& out) const {
-  const auto* b = &block;
-  const auto at = resumes_at(worker_of(h.src), *b);
-  if (config_.retains_for_replay) {  // packets in flight may have used any of these versions
-    const auto answers = static_cast<std::uint32_t>(b->earlier.size()) + 1;
-    for (const auto& [older, value] : b->earlier) {
-      auto back = to(h.src);
-      back.version = older;
-      out.send({back, weights{b->plan->id, value, at.wanted, answers}});
-    }
-    return give(h.src, *b, at, answers, out);
-  }
-  const bool both = !b->past.empty() && gives_ == gives::weights && at.version > config_.first_step;
-  if (both) {  // a sibling block may still be one version behind
-    auto back = to(h.src);
-    back.version = at.version - 1;
-    out.send({back, weights{b->plan->id, b->past.front().value, at.wanted, 2}});
-  }
-  give(h.src, *b, at, both ? 2 : 1, out);
+  on_fetch(h, f, *b, out);
 }
 
 void shard_sync::on_fetch(const header& h, const fetch&, shard_block& b, effects& out) {

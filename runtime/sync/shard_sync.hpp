@@ -1,5 +1,5 @@
 // The common part of every mode's shard sync: fills the blocks, sends the first weights, answers
-// collections and restarted workers, and flushes.
+// collections, and flushes.
 //
 // Messages in:  start, push, fetch, state (workers: their copies), collect, set_value, quiesce,
 //               want_histograms (coordinator), ready{flushed} (workers), ready{copied} (replica),
@@ -59,14 +59,6 @@ class shard_sync : public role {
   // A worker with its own weights has sent its copy of a block. By default it is kept for the means
   // of this flush.
   virtual void on_copy(const header& h, const state& s, effects& out);
-  // Where a restarted worker continues with block `b`: the step whose gradient the block expects
-  // next from it, and the block's version in this worker's count.
-  struct resume_point {
-    std::uint64_t wanted = 0, version = 0;
-  };
-  virtual resume_point resumes_at(std::uint32_t worker, const shard_block& b) const = 0;
-  // A restarted worker asks where to continue. By default it is answered at once.
-  virtual void on_join(const header& h, shard_block& b, effects& out) { answer_join(h, b, out); }
   // Collections read b.value. A mode whose weights are elsewhere fetches them first and calls
   // answer_collects() when they have arrived.
   virtual void before_collect(effects& out) { blocks_.answer_collects(out); }
@@ -86,7 +78,6 @@ class shard_sync : public role {
     fold_copies(parts(), contributed_, mean_states, mean_values, out);
   }
   void take_copy(const header& h, const state& s, effects& out);
-  void answer_join(const header& h, shard_block& b, effects& out) const;
   void say_whats_here(effects& out) const;  // sends the inventory
   // Counts the reason, if there is one.
   void note(std::optional<drop_reason> why) {
@@ -114,8 +105,7 @@ class shard_sync : public role {
   void take_ready(const envelope& e, const ready& r, effects& out);
   void take_wish(const header& h, const want_histograms& w, effects& out);
   void check_flushed(effects& out);
-  // Sends block `b`. `answers` as in `weights`; 0: not to a restarted worker.
-  void give(role_id r, const shard_block& b, resume_point at, std::uint32_t answers, effects& out) const;
+  void give(role_id r, const shard_block& b, effects& out) const;
 
   gives gives_;
   bool started_ = false;

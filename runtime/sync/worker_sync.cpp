@@ -1,7 +1,6 @@
 #include "runtime/sync/worker_sync.hpp"
 
 #include <algorithm>
-#include <functional>
 
 #include "runtime/base/invariant.hpp"
 #include "runtime/messages/fits.hpp"
@@ -11,12 +10,6 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t max_clocks_counted = 1024;  // the last bin holds the rest
-
-// The number of answers to a `fetch` with `join` of which this is one; 0: it is none.
-std::uint32_t join_answers(const message& m) {
-  const auto* w = std::get_if<weights>(&m);
-  return w ? w->answers : std::get<state>(m).answers;
-}
 
 }  // namespace
 
@@ -56,7 +49,6 @@ worker_sync::worker_sync(sync_config c, sums s) : config_(std::move(c)), sums_(s
     if (!mine) continue;
     blocks_of_[b.param].push_back(b.id);
     l.blocks.push_back(b.id);
-    ++own_blocks_;
   }
 }
 
@@ -70,18 +62,17 @@ void worker_sync::on(const envelope& e, time_point now, effects& out) {
                  [&](const gradient& g) { gradient_fits(e.h, g) ? take_gradient(e.h, g, out) : drop(drop_reason::malformed); },
                  [&](const weights& w) {
                    if (!block_fits(e.h.src, w.block, w.value)) return drop(drop_reason::malformed);
-                   joining_ ? take_join(e, w.block, out) : on_weights(e.h, w, out);
+                   on_weights(e.h, w, out);
                  },
                  [&](const state& s) {
                    if (!block_fits(e.h.src, s.block, s.value) || s.rule.size() != config_.update->states().size() ||
                        !all_hold(s.rule, block_at(s.block).count, config_.type))
                      return drop(drop_reason::malformed);
-                   joining_ ? take_join(e, s.block, out) : on_state(e.h, s, out);
+                   on_state(e.h, s, out);
                  },
                  [&](const finished& f) {
                    if (!tasks_.finished(f.token, out)) drop(drop_reason::unrequested);
                  },
-                 [&](const start&) { take_start(e.h, out); },
                  [&](const flush& f) {
                    if (f.round <= settling_) return drop(drop_reason::repeated);
                    settling_ = f.round;
@@ -121,7 +112,7 @@ bool worker_sync::block_fits(role_id src, std::uint32_t block, const tensor& val
 bool worker_sync::gradient_fits(const header& h, const gradient& g) const {
   if (g.layer >= layers_.size() || layers_[g.layer].stage == no_role || h.src != layers_[g.layer].stage) return false;
   const auto& l = layers_[g.layer];
-  if (!config_.retains_for_replay && h.step > l.handed + l.delay) return false;
+  if (h.step > l.handed + l.delay) return false;
   const auto all = packets_of_sum();
   if (h.packet < all.first || !well_formed({h.packet - all.first, g.span}, all.count)) return false;
   const auto leaf = normal({h.packet - all.first, g.span}, all.count);
@@ -219,7 +210,7 @@ void worker_sync::node_done(std::uint32_t layer, std::uint64_t step, tree_node n
   step_left(layer, step, sum, out);
 }
 
-// With a delay, or if a stage repeats steps, packets of several steps are in flight, and a later
+// With a delay, packets of several steps are in flight, and a later
 // step may complete first.
 void worker_sync::step_left(std::uint32_t layer, std::uint64_t step, const sum_ptr& sum, effects& out) {
   auto& l = layers_[layer];
@@ -247,10 +238,6 @@ void worker_sync::hand(std::uint32_t layer, std::uint64_t version, tensors value
   l.handed = version;
   l.begun = true;
   if (clock_.layer == layer) clock_.begun = clock_.now;
-  if (config_.retains_for_replay) {
-    l.past[version] = values;
-    if (l.past.size() > config_.plan->versions_needed()) l.past.erase(l.past.begin());
-  }
   auto h = to(l.stage);
   h.version = version;
   out.send({h, layer_weights{layer, std::move(values)}});
@@ -263,119 +250,10 @@ void worker_sync::count_read(std::uint32_t layer, std::uint64_t clocks_behind) {
   ++r[bin];
 }
 
-// --- after a restart: ask the shards for their blocks and the step that they want next
-
-void worker_sync::take_start(const header& h, effects& out) {
-  if (config_.retains_for_replay && h.src != no_role) {  // a stage of this worker was restarted
-    for (std::uint32_t l = 0; l < layers_.size(); ++l)
-      for (const auto& [version, values] : layers_[l].past) {
-        if (layers_[l].stage != h.src) break;
-        auto again = to(h.src);
-        again.version = version;
-        again.attempt = 1;
-        out.send({again, layer_weights{l, values}});
-      }
-    return;
-  }
-  if (config_.incarnation == 0 || joining_) return;
-  if (config_.retains_for_replay)  // gradients that only this worker had are lost: the stages compute them again
-    for (auto s : config_.plan->stages[config_.worker]) out.send({to(s), start{}});
-  begin_join(out);
-}
-
-void worker_sync::begin_join(effects& out) {
-  if (own_blocks_ == 0 && config_.retains_for_replay) {  // no blocks to fetch
-    auto h = to(config_.coordinator);
-    h.step = config_.first_step;
-    return out.send({h, ready{ready::what_of::joined}});
-  }
-  joining_.emplace();
-  for (const auto& l : layers_)
-    for (auto id : l.blocks) out.send({to(shard_of(id)), fetch{id, true}});
-}
-
-void worker_sync::take_join(const envelope& e, std::uint32_t block, effects& out) {
-  auto& j = *joining_;
-  if (const auto answers = join_answers(e.body); answers > 0) {  // in any order if messages are repeated
-    const auto* w = std::get_if<weights>(&e.body);
-    j.have[block].insert(e.h.version);
-    if (j.have[block].size() >= answers) j.wanted[block] = w ? w->wanted : std::get<state>(e.body).wanted;
-  }
-  j.answers.push_back(e);
-  if (j.wanted.size() < own_blocks_) return;
-  std::uint64_t step = ~0ull;
-  for (const auto& [id, wanted] : j.wanted) step = std::min(step, wanted);
-  auto answers = std::move(j.answers);
-  joining_.reset();
-  // Workers that apply the rule themselves get states; weights then answer fetches of the previous
-  // incarnation.
-  const auto is_state = [](const envelope& a) { return std::holds_alternative<state>(a.body); };
-  if (config_.retains_for_replay) return go_on_with_all(step, std::move(answers), out);
-  if (std::any_of(answers.begin(), answers.end(), is_state)) std::erase_if(answers, std::not_fn(is_state));
-  for (auto& l : layers_) l.done = l.handed = step;
-  const auto block_of = [](const envelope& a) {
-    const auto* w = std::get_if<weights>(&a.body);
-    return w ? w->block : std::get<state>(a.body).block;
-  };
-  // A layer continues at `step`. If it is further ahead (layers that do not depend on each other),
-  // it continues at the oldest version that all its blocks still have: packets of the steps between
-  // are void, since their gradients have arrived already.
-  std::map<std::uint32_t, std::uint64_t> oldest;  // by block
-  for (const auto& a : answers) {
-    if (join_answers(a.body) == 0) continue;  // an answer to the previous incarnation, or a version sent to all workers
-    const auto at = oldest.try_emplace(block_of(a), a.h.version).first;
-    at->second = std::min(at->second, a.h.version);
-  }
-  std::map<std::uint32_t, const envelope*> best;  // by block: the newest answer that is not newer than that
-  for (const auto& a : answers) {
-    if (join_answers(a.body) == 0) continue;
-    auto from = step;
-    for (auto id : layers_[config_.graph->params[block_at(block_of(a)).param].layer].blocks) from = std::max(from, oldest[id]);
-    auto& b = best[block_of(a)];
-    if (a.h.version <= from && (!b || a.h.version > b->h.version)) b = &a;
-  }
-  on_joined(step, out);
-  for (const auto& [id, a] : best) {
-    if (const auto* w = std::get_if<weights>(&a->body))
-      on_weights(a->h, *w, out);
-    else
-      on_state(a->h, std::get<state>(a->body), out);
-  }
-  // Newer versions must not be lost, because they are not sent again.
-  for (const auto& a : answers)
-    if (const auto* w = std::get_if<weights>(&a.body); w && best[w->block] != &a) on_weights(a.h, *w, out);
-  if (has_loader()) out.send({to(loader()), resume_at{step}});
-  auto h = to(config_.coordinator);
-  h.step = step;
-  out.send({h, ready{ready::what_of::joined}});
-}
-
-// Stages repeat all packets that may still be needed, so they are handed every version that the
-// shards have, the oldest first. Sums that the shards already have are duplicates there.
-void worker_sync::go_on_with_all(std::uint64_t step, std::vector<envelope> answers, effects& out) {
-  std::stable_sort(answers.begin(), answers.end(), [](const auto& a, const auto& b) { return a.h.version < b.h.version; });
-  const auto block_of = [](const envelope& a) { return std::get<weights>(a.body).block; };
-  std::map<std::uint32_t, std::uint64_t> oldest;  // by block
-  for (const auto& a : answers)
-    if (join_answers(a.body) > 0) oldest.try_emplace(block_of(a), a.h.version);
-  for (auto& l : layers_) {
-    l.done = l.handed = step;
-    std::uint64_t from = 0;
-    for (auto id : l.blocks) from = std::max(from, oldest[id]);
-    if (!l.blocks.empty()) l.handed = from;
-  }
-  on_joined(step, out);
-  for (const auto& a : answers) on_weights(a.h, std::get<weights>(a.body), out);
-  auto h = to(config_.coordinator);
-  h.step = step;
-  out.send({h, ready{ready::what_of::joined}});
-}
-
 // --- flush
 
 void worker_sync::check_flushed(effects& out) {
   const auto step = flush_at_ - 1;
-  if (joining_) return;
   for (const auto& l : layers_)
     if (!l.blocks.empty() && (l.handed < step || !l.begun)) return;
   if (!std::exchange(settling_begun_, true)) on_settling(step, out);

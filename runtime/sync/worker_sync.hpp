@@ -1,12 +1,11 @@
 // The common part of every mode's worker sync: adds the packets' gradients in the packet tree,
-// assembles weights layer by layer and hands them to the stages, flushes, rejoins after a restart,
-// and counts how old the weights were.
+// assembles weights layer by layer and hands them to the stages, flushes, and counts how old the
+// weights were.
 //
 // Messages in:  gradient (stages), weights, state (shards), flush, observe, set_value
-//               (coordinator), start, finished, halt
+//               (coordinator), finished, halt
 // Messages out: layer_weights (stages), push, ready{flushed} (shards), observation, step_time,
-//               nonfinite_report (coordinator); after a restart fetch (shards), resume_at (loader),
-//               start (stages), ready{joined} (coordinator)
+//               nonfinite_report (coordinator)
 //
 // Invariants:
 //   * a packet's gradient enters its sum once, in the brackets of the packet tree, whatever the
@@ -49,14 +48,13 @@ class worker_sync : public role {
   };
   struct layer_sync {
     role_id stage = no_role;
-    std::vector<std::uint32_t> blocks;      // of all its parameters, or of this worker's part
-    std::vector<part_of> params;            // of the layer, or of this worker's part
-    std::uint64_t done = 0;                 // gradients of all steps below it have arrived and been sent
-    std::uint64_t handed = 0;               // version that the stage has
-    bool begun = false;                     // the stage has a version
-    std::uint32_t delay = 0;                // number of steps that the stage runs ahead of its updates (plan/warm_up.hpp)
-    std::set<std::uint64_t> ahead;          // steps whose gradients were sent before those of step `done` (out_of_turn)
-    std::map<std::uint64_t, tensors> past;  // sync_config::retains_for_replay: versions that the stage was handed, for a restart
+    std::vector<std::uint32_t> blocks;  // of all its parameters, or of this worker's part
+    std::vector<part_of> params;        // of the layer, or of this worker's part
+    std::uint64_t done = 0;             // gradients of all steps below it have arrived and been sent
+    std::uint64_t handed = 0;           // version that the stage has
+    bool begun = false;                 // the stage has a version
+    std::uint32_t delay = 0;            // number of steps that the stage runs ahead of its updates (plan/warm_up.hpp)
+    std::set<std::uint64_t> ahead;      // steps whose gradients were sent before those of step `done` (out_of_turn)
   };
 
   // Called when a node of the tree (by_block), or all packets of this worker (whole), are summed
@@ -70,9 +68,6 @@ class worker_sync : public role {
     (void)h, (void)s, (void)out, drop(drop_reason::unexpected);
   }
   virtual void on_other(const envelope& e, effects& out) { (void)e, (void)out, drop(drop_reason::unexpected); }
-  // After a restart, when every shard has answered: training continues at `step`. The answers are
-  // then passed to on_weights / on_state.
-  virtual void on_joined(std::uint64_t step, effects& out) { (void)step, (void)out; }
   // The two parts of a flush. on_settling: all layers have been handed version `step`; complete the
   // exchanges in progress. on_flush, once quiet(): send everything that is held back;
   // ready{flushed} follows it.
@@ -102,10 +97,9 @@ class worker_sync : public role {
   std::uint32_t packets_of_group() const { return config_.plan->group_of(config_.worker).range.count; }
   bool has_loader() const { return config_.worker < config_.plan->loaders.size(); }
   role_id loader() const { return config_.plan->loaders[config_.worker]; }
-  bool joining() const { return joining_.has_value(); }
   // Returns true if a later step of this layer may complete before an earlier one: its stage runs
-  // ahead of its weights, or may repeat steps.
-  bool out_of_turn(const layer_sync& l) const { return l.delay > 0 || config_.retains_for_replay; }
+  // ahead of its weights.
+  bool out_of_turn(const layer_sync& l) const { return l.delay > 0; }
 
   sync_config config_;
   std::vector<layer_sync> layers_;
@@ -120,12 +114,6 @@ class worker_sync : public role {
     packet_tree<sum_ptr> tree;
     std::size_t left = 0;  // number of cover nodes that have been sent
   };
-  struct rejoin {
-    std::map<std::uint32_t, std::uint64_t> wanted;          // by block with all answers: step that its shard wants next
-    std::map<std::uint32_t, std::set<std::uint64_t>> have;  // by block: versions received
-    std::vector<envelope> answers;
-  };
-
   // A packet's gradient of one layer on its way to the sum.
   struct packet_of_layer {
     std::uint32_t layer = 0;
@@ -146,17 +134,11 @@ class worker_sync : public role {
   void tell_time(std::uint64_t step, const sum_ptr& sum, effects& out);
   void node_done(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out);
   void check_sum(std::uint32_t layer, std::uint64_t step, tree_node node, const sum_ptr& sum, effects& out);
-  void take_start(const header& h, effects& out);
-  void begin_join(effects& out);
-  void go_on_with_all(std::uint64_t step, std::vector<envelope> answers, effects& out);
-  void take_join(const envelope& e, std::uint32_t block, effects& out);
   void check_flushed(effects& out);
 
   std::vector<std::map<std::uint64_t, open_step>> open_;  // by layer, step
   std::vector<std::vector<std::uint32_t>> blocks_of_;     // by parameter, in order of `begin`: blocks of this worker's parts
-  std::size_t own_blocks_ = 0;
-  std::optional<rejoin> joining_;
-  std::uint64_t flush_at_ = 0;  // boundary + 1; 0: no flush is in progress
+  std::uint64_t flush_at_ = 0;                            // boundary + 1; 0: no flush is in progress
   bool settling_begun_ = false;
   // job_plan::balances: a step begins when the first trained layer has its weights, and is over
   // with the gradient of that layer.

@@ -25,9 +25,7 @@ role_status worker_sync::status() const {
     return !l.blocks.empty() && l.handed == last && l.begun && l.done <= l.handed + l.delay;
   };
   const bool begun = std::any_of(layers_.begin(), layers_.end(), [](const auto& l) { return l.begun; });
-  if (joining_)
-    s.wait(wait_kind::weights, std::to_string(own_blocks_ - joining_->wanted.size()) + " blocks after a restart");
-  else if (last != ~0ull && std::none_of(layers_.begin(), layers_.end(), computes))
+  if (last != ~0ull && std::none_of(layers_.begin(), layers_.end(), computes))
     s.wait(wait_kind::weights, "weights of version " + std::to_string(last + (begun ? 1 : 0)));
   for (const auto& r : tally_.reads) {
     if (const auto n = std::min(r.size(), max_clocks_published); s.staleness.size() < n) s.staleness.resize(n, 0);

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/trace/trace_file.hpp"
 #include "runtime/trace/track_fields.hpp"
 
 namespace troupe {
@@ -28,6 +29,7 @@ expected<track_event_file> track_event_file::create(const std::filesystem::path&
 track_event_file::track_event_file(track_event_file&& o) noexcept
     : file_(std::exchange(o.file_, -1)),
       buffer_(std::move(o.buffer_)),
+      written_(o.written_),
       tracks_(o.tracks_),
       processes_(o.processes_),
       event_names_(std::move(o.event_names_)),
@@ -131,6 +133,10 @@ void track_event_file::packet(const proto_message& content) {
 
 void track_event_file::write() {
   std::string_view left = buffer_;
+  if (!failed_ && left.size() > max_trace_file - written_)
+    failed_ =
+        error("is full: a trace has at most " + std::to_string(max_trace_file >> 30) + " GiB, which it has; the rest is missing");
+  if (!failed_) written_ += left.size();
   while (!left.empty() && !failed_) {
     const auto n = ::write(file_, left.data(), left.size());
     if (n >= 0)

@@ -70,6 +70,7 @@ class track_event_file {
 
   int file_;
   std::string buffer_;
+  std::uint64_t written_ = 0;  // bytes
   std::uint64_t tracks_ = 0, processes_ = 0;
   struct text_hash {
     using is_transparent = void;

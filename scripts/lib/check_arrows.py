@@ -45,6 +45,9 @@ NEVER = {
     "runtime/node/machine/": AGREEMENT + PIPELINE + JOBS + ("runtime/messages/", "runtime/role.hpp", "runtime/node/config/"),
     "runtime/node/pki/": ("ops/", "runtime/node/config/") + JOBS,
     "runtime/node/config/": AGREEMENT + PIPELINE + ("runtime/messages/",),
+    "runtime/node/executor/": AGREEMENT + ("runtime/node/net/", "runtime/node/http/"),
+    "runtime/cluster/": AGREEMENT,
+    "runtime/access/": ("runtime/cluster/",),
     "runtime/exchange/": ("runtime/messages/", "actors/") + JOBS,
     "runtime/exchange/hub/": ("runtime/node/", "runtime/exchange/client/", "runtime/exchange/library/", "runtime/exchange/shared/"),
     "runtime/exchange/shared/": ("ops/", "runtime/exchange/client/", "runtime/exchange/library/"),
@@ -59,18 +62,17 @@ NEVER = {
 }
 
 # The rooms of actors/: each may include those on lower floors. Rooms on one floor do not include each other.
-FLOORS = {"actors/shell/": 0, "actors/supervision/": 1, "actors/view/": 2, "actors/metrics/": 3, "actors/control/client/": 4,
-          "actors/control/controller/": 5,
-          "actors/control/executor/": 6, "actors/control/host/": 7, "actors/control/": 3, "actors/embedded": 3, "actors/state_folder.": 3,
+FLOORS = {"actors/shell/": 0, "actors/supervision/": 1, "actors/post_mortem/": 2, "actors/metrics/": 3, "actors/control/client/": 4,
+          "actors/control/host/": 7, "actors/control/": 3, "actors/embedded": 3, "actors/state_folder.": 3,
           "actors/repl/": 5, "actors/page/": 6, "actors/daemon_pages.": 8, "actors/daemon.": 9}
 
 # Parts of ops that consist only of headers with pure arithmetic. runtime/exchange, which is loaded into users' processes, may include them.
 BARE = ("ops/tree/", "ops/bf16.hpp")
 
 THREADS = re.compile(r"std::j?thread\b|std::async\b|\bpthread_create\b|#[ \t]*include[ \t]*<thread>")
-CLOCKS = re.compile(r"\b(?:system|steady|high_resolution)_clock\b|std::(?:mutex|shared_mutex|condition_variable|random_device)\b|\bsleep_for\b")
+CLOCKS = re.compile(r"\b(?:system|steady|high_resolution)_clock\b(?!::(?:time_point|duration))|std::(?:mutex|shared_mutex|condition_variable|random_device)\b|\bsleep_for\b")
 DECIDES = ("runtime/messages/", "runtime/spec/", "runtime/model/", "runtime/plan/", "runtime/cost/", "runtime/sync/", "runtime/reduce/", "runtime/sim/",
-           "runtime/exchange/hub/", "runtime/role.hpp") + PIPELINE
+           "runtime/exchange/hub/", "runtime/cluster/controller/", "runtime/cluster/supervision/", "runtime/role.hpp") + PIPELINE
 # ops/cuda has a thread per GPU that watches events.
 OPS = tuple("ops/" + n for n in os.listdir(os.path.join(tree.TOP, "ops")) if n != "cuda")
 WORDS = [

@@ -29,7 +29,7 @@ def short(line):
 
 def main():
     build = os.path.join(tree.TOP, sys.argv[1] if len(sys.argv) > 1 else "build/release")
-    libraries = [l for l in sorted(glob.glob(build + "/lib/libtroupe_*.a")) if os.path.basename(l) not in IMPURE_LIBRARIES]
+    libraries = [l for l in sorted(glob.glob(build + "/lib/libtroupe_*.a")) if os.path.basename(l) not in IMPURE_LIBRARIES and "/libtroupe_test_" not in l]
     programs = [p for p in (os.path.join(build, "bin", n) for n in PURE_PROGRAMS) if os.path.isfile(p)]
     if not libraries:
         print(f"skipped: {os.path.relpath(build, tree.TOP)} has no libraries; build first")

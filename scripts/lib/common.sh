@@ -3,8 +3,8 @@
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cd "$top"
 
-# One compiler job per core, but at most one per 1.5 GB of memory: the largest files take 1.2 GB.
-jobs=$(awk -v cores="$(nproc)" '/^MemAvailable/ { m = int($2 / 1500000) } END { if (m < 1) m = 1; print (m < cores ? m : cores) }' /proc/meminfo 2>/dev/null || nproc)
+# One compiler job per core, but at most one per 1.8 GB of memory: the largest files take 1.5 GB.
+jobs=$(awk -v cores="$(nproc)" '/^MemAvailable/ { m = int($2 / 1800000) } END { if (m < 1) m = 1; print (m < cores ? m : cores) }' /proc/meminfo 2>/dev/null || nproc)
 
 # ccache: limits the size of the cache, and finds files compiled in another checkout.
 export CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-3G} CCACHE_BASEDIR=${CCACHE_BASEDIR:-$top} CCACHE_NOHASHDIR=1

@@ -10,7 +10,7 @@ import argparse
 import sys
 import xml.etree.ElementTree as tree
 
-MAY_SKIP = ("GPU", "SHARED_DATA")
+MAY_SKIP = ("GPU", "SHARED_DATA", "NO_TIME")
 OF_PROCESSOR = {"amx_bf16": ("amx_test.", "bf16x3.")}  # processor flag: prefixes of the names of tests that need it
 
 

@@ -15,7 +15,10 @@ import mutations
 import tree
 
 HOME = os.path.join(tree.TOP, "build", "mutate")
-NEAR = ("test_runtime", "test_sim")
+# The programs whose tests are near a folder, with arguments. Those of the control plane start no daemon.
+CONTROL = "controller*:control_*:member*:trust*:journal*:fitting*:operation*:answer_pieces*:job_numbers*:job_folder_names*:*controller_node_states*"
+NEAR = {"": (("test_runtime",), ("test_sim",)),
+        "runtime/cluster/": (("test_cluster", "--gtest_filter=" + CONTROL), ("test_recovery",), ("test_runtime",))}
 ENOUGH = 0.9
 
 
@@ -60,10 +63,10 @@ class copy:
         words = ["scripts/build", "release"] + [w for t in targets for w in ("--target", t)]
         return self.run(words, "build.log", self.top, time.monotonic() + 7200) == 0
 
-    def run_near(self, program, deadline):
+    def run_near(self, program, *words, deadline):
         """Returns None if the program's tests pass, else what failed."""
         log = program + ".log"
-        code = self.run([os.path.join(self.built, "bin", program), "--gtest_fail_fast", "--gtest_brief=1"], log, self.built, deadline)
+        code = self.run([os.path.join(self.built, "bin", program), "--gtest_fail_fast", "--gtest_brief=1", *words], log, self.built, deadline)
         if code == 0:
             return None
         if code is None:
@@ -75,33 +78,34 @@ class copy:
         words = ["ctest", "--show-only=json-v1", *choice]
         return json.loads(subprocess.run(words, cwd=self.built, check=True, capture_output=True, text=True).stdout)["tests"]
 
-    def far_tests(self):
-        """Returns the numbers of the tests that are labelled quick or ci and are not in the programs NEAR."""
+    def far_tests(self, near):
+        """Returns the numbers of the tests that are labelled quick or ci and are not in these programs."""
         number = {t["name"]: i + 1 for i, t in enumerate(self.tests())}
         chosen = self.tests("-L", "^(quick|ci)$")
-        return [number[t["name"]] for t in chosen if os.path.basename(t.get("command", [""])[0]) not in NEAR]
+        return [number[t["name"]] for t in chosen if os.path.basename(t.get("command", [""])[0]) not in near]
 
-    def run_far(self, deadline):
-        words = ["ctest", "--stop-on-failure", "--timeout", "300", "-I", "0,0,0," + ",".join(map(str, self.far_tests()))]
+    def run_far(self, near, deadline):
+        words = ["ctest", "--stop-on-failure", "--timeout", "300", "-I", "0,0,0," + ",".join(map(str, self.far_tests(near)))]
         code = self.run(words, "ctest.log", self.built, deadline)
         if code == 0:
             return None
         failed = re.search(r"^\s*\d+ - (\S+) \(", read(os.path.join(self.logs, "ctest.log")), re.M)
         return failed.group(1) if failed else "ctest: time limit exceeded" if code is None else "ctest: failed"
 
-    def judge(self, args):
+    def judge(self, args, file=""):
         """Builds and tests the copy; returns ('not compiled' | 'killed' | 'survived', the test that failed)."""
-        if not self.build(*NEAR):
+        near = next(programs for folder, programs in sorted(NEAR.items(), reverse=True) if (file or args.folder).startswith(folder))
+        if not self.build(*(program for program, *_ in near)):
             return "not compiled", ""
         deadline = time.monotonic() + args.limit
-        for program in NEAR:
-            if by := self.run_near(program, deadline):
+        for program in near:
+            if by := self.run_near(*program, deadline=deadline):
                 return "killed", by
         if args.near:
             return "survived", ""
         if not self.build():
             return "not compiled", ""
-        by = self.run_far(deadline)
+        by = self.run_far([program for program, *words in near if not words], deadline)
         return ("killed", by) if by else ("survived", "")
 
     def try_one(self, m, args):
@@ -110,7 +114,7 @@ class copy:
         try:
             with open(path, "w") as f:
                 f.write(mutations.applied(original, m))
-            outcome, by = self.judge(args)
+            outcome, by = self.judge(args, m.file)
         finally:
             with open(path, "w") as f:
                 f.write(original)
@@ -125,7 +129,7 @@ def words_of(m):
 
 def tests_pass_without(one, head, args):
     """Checks that the tests pass without a mistake. Remembers the result by commit."""
-    mark, what = os.path.join(HOME, "passes"), head + (" near" if args.near else " all")
+    mark, what = os.path.join(HOME, "passes"), head + (" near " + args.folder if args.near else " all")
     if os.path.exists(mark) and read(mark) in (what, head + " all"):
         return True
     outcome, by = one.judge(args)
@@ -161,6 +165,7 @@ def main():
     parser = argparse.ArgumentParser(prog="mutate")
     parser.add_argument("count", type=int)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--in", dest="folder", default="")
     parser.add_argument("--near", action="store_true")
     parser.add_argument("--limit", type=float, default=1800)
     parser.add_argument("--jobs", type=int, default=2)
@@ -176,7 +181,7 @@ def main():
         with open(os.path.join(HOME, "log.json"), "w") as f:
             json.dump({"commit": head, "seed": args.seed, "mistakes": log}, f, indent=1)
 
-    log = try_all(list(mutations.draw(args.count, args.seed)), copies, args, keep)
+    log = try_all(list(mutations.draw(args.count, args.seed, args.folder)), copies, args, keep)
     survivors = [l for l in log if l["outcome"] == "survived"]
     compiled = [l for l in log if l["outcome"] != "not compiled"]
     for l in survivors:

@@ -8,7 +8,7 @@ import check_sizes
 import tree
 
 FOLDERS = ("runtime/model/", "runtime/plan/", "runtime/cost/", "runtime/loader/", "runtime/stage/", "runtime/coordinator/",
-           "runtime/sync/", "runtime/reduce/")
+           "runtime/sync/", "runtime/reduce/", "runtime/cluster/")
 
 # begin, end: offsets in the file's text, in characters, not bytes.
 mutation = collections.namedtuple("mutation", "file line kind begin end before after")
@@ -88,11 +88,11 @@ def places(source, begin, end, shared):
             yield ("wrong member", *at(m), shared[m.group(0)])
 
 
-def draw(count, seed):
-    """Returns `count` different mistakes. Draws first the kind, then the place, then the new text."""
+def draw(count, seed, folder=""):
+    """Returns `count` different mistakes in this folder. Draws first the kind, then the place, then the new text."""
     by_kind, shared = collections.defaultdict(list), members()
     for name in tree.files(".cpp"):
-        if name.startswith(FOLDERS):
+        if name.startswith(FOLDERS) and name.startswith(folder):
             source = tree.bare(name)
             for begin, end in bodies(name):
                 for kind, b, e, choices in places(source, begin, end, shared):

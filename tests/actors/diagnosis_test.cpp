@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "actors/view/about.hpp"
+#include "runtime/cluster/view/about.hpp"
 #include "runtime/job/coarse.hpp"
 #include "tests/actors/embedded_support.hpp"
 

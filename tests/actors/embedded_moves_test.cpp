@@ -175,7 +175,7 @@ TEST(embedded_moves, roles_of_a_later_plan_drop_messages_of_an_earlier_plan) {
     w.host.deliver(e);
   }
   EXPECT_TRUE(w.events.wait_for(2));
-  EXPECT_EQ(w.events.lines(), (std::vector<std::string>{"note 0", "note 1"}));
+  EXPECT_EQ(w.events.lines(), (std::vector<std::string>{"note 2", "note 3"}));
   EXPECT_EQ(w.host.counts().old_incarnation, 2u);
 }
 

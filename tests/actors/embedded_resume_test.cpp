@@ -44,7 +44,7 @@ class embedded_resume : public testing::Test {
     o.on_event = [&](const event_effect& e) {
       if (e.is<step_event>() && e.step + 2 == at && word) self->command(*word);
       if (e.is<step_event>() && e.step == at) self->stop();
-      if (e.is<set_event>()) r.set = set_value{flatten(e).values.at(0).first, flatten(e).values.at(0).second, e.step};
+      if (const auto* s = e.as<set_event>()) r.set = set_value{s->setting.first, s->setting.second, e.step};
     };
     o.on_store = [&](const store_effect& s) {
       if (s.what == store_effect::kind_of::checkpoint) {

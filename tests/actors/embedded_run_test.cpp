@@ -131,6 +131,18 @@ TEST(embedded_run, fails_when_weights_become_non_finite) {
   EXPECT_NE(r.error.find("not finite"), std::string::npos) << r.error;
 }
 
+TEST(embedded_run, says_what_to_change_when_training_diverges) {
+  const auto error_of = [](const std::string& dynamics) {
+    return embedded(job_of(lenet_like(), {"train.dynamics=" + dynamics})).error;
+  };
+  const auto sgd = error_of("{ rule = \"momentum\", lr = 1e20, momentum = 0.9 }");
+  EXPECT_NE(sgd.find("lower train.dynamics.lr (1e+20 now, try 1e+19)"), std::string::npos) << sgd;
+  EXPECT_NE(sgd.find("train.dynamics.clip.norm = 1"), std::string::npos) << sgd;
+  EXPECT_NE(sgd.find("`troupe data`"), std::string::npos) << sgd;
+  const auto adam = error_of("{ rule = \"adam\", lr = 1e30 }");
+  EXPECT_NE(adam.find("(1e+30 now, try 0.001, which is usual for adam)"), std::string::npos) << adam;
+}
+
 // One step with a finite loss: that its update is not finite shows only in the weights.
 TEST(embedded_run, does_not_store_weights_that_are_non_finite_after_the_last_step) {
   std::vector<std::string> stored;

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <stdexcept>
 
-#include "actors/view/gpus.hpp"
+#include "runtime/cluster/view/gpus.hpp"
 
 namespace troupe {
 namespace {

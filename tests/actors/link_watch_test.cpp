@@ -1,5 +1,5 @@
 // Slow connections among those whose round trips are drawn.
-#include "actors/supervision/link_watch.hpp"
+#include "runtime/cluster/supervision/link_watch.hpp"
 
 #include <gmock/gmock.h>
 

@@ -13,7 +13,7 @@
 #include "actors/metrics/exposition.hpp"
 #include "actors/metrics/page.hpp"
 #include "actors/shell/monitor.hpp"
-#include "actors/view/about.hpp"
+#include "runtime/cluster/view/about.hpp"
 #include "tests/http_client.hpp"
 
 namespace troupe {
@@ -202,6 +202,18 @@ TEST(event_totals, count_repeated_steps_while_the_step_goes_back) {
   EXPECT_DOUBLE_EQ(j.step_seconds, 14 * 0.02);
   EXPECT_EQ(j.step_times[4], 14u) << "in (0.01, 0.025]";
   EXPECT_EQ(j.events.at("step"), 14u);
+}
+
+TEST(event_totals, the_best_accuracy_is_of_an_evaluation_that_the_job_still_has) {
+  event_totals t;
+  const auto evaluate = [&](std::uint64_t step, double accuracy) {
+    t.event(1, {step, eval_event{.accuracy = accuracy, .loss = 1}});
+    return t.all().at(1).best.best()->accuracy;
+  };
+  EXPECT_EQ(evaluate(4, 0.5), 0.5);
+  EXPECT_EQ(evaluate(8, 0.9), 0.9);
+  t.event(1, {6, recovered_event{.message = "n2 is lost"}});
+  EXPECT_EQ(evaluate(8, 0.4), 0.5);
 }
 
 TEST(event_totals, skipped_steps_do_not_fall_in_a_new_plan) {

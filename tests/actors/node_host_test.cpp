@@ -72,31 +72,10 @@ TEST(node_host, envelopes_for_other_nodes_go_to_on_remote_in_order) {
   auto s = make_seat(0, [](const envelope&, time_point, effects& out) {
     for (std::uint32_t i = 1; i < 4; ++i) out.send(make_envelope(0, 1 + i % 2, credit{1}, i));
   });
-  s.incarnation = 5;
-  w.host.spawn(4, seats(std::move(s)), {0, 1, 2}, 0);
+  w.host.spawn(4, seats(std::move(s)), {0, 1, 2}, 0, 5);
   w.host.deliver(make_envelope(4, 0, start{}));
   ASSERT_TRUE(carried.wait_for(3));
   EXPECT_THAT(carried.lines(), ElementsAre("2 job 4 from 0.5 step 1", "1 job 4 from 0.5 step 2", "2 job 4 from 0.5 step 3"));
-}
-
-TEST(node_host, older_incarnations_are_fenced) {
-  written_host w;
-  w.host.spawn(
-      1, seats(make_seat(0, [](const envelope& e, time_point, effects& out) { out.event(note(std::to_string(e.h.incarnation))); })),
-      {0, 1}, 0);
-  const auto from_1 = [&](std::uint32_t incarnation) {
-    envelope e = make_envelope(1, 0, credit{1});
-    e.h.src = role_id{1};
-    e.h.incarnation = incarnation;
-    w.host.deliver(std::move(e));
-  };
-  for (const std::uint32_t i : {0u, 2u, 1u, 2u}) from_1(i);
-  ASSERT_TRUE(w.events.wait_for(3));
-  w.host.fence(1, role_id{1}, 4);
-  for (const std::uint32_t i : {3u, 2u, 4u}) from_1(i);
-  ASSERT_TRUE(w.events.wait_for(4));
-  EXPECT_THAT(w.events.lines(), ElementsAre("note 0", "note 2", "note 2", "note 4"));
-  EXPECT_EQ(w.host.counts().old_incarnation, 3u);
 }
 
 TEST(node_host, deliver_keeps_the_order_of_each_calling_thread) {

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/page/files.hpp"
+#include "runtime/node/runs/run_info.hpp"
 #include "tests/actors/repl_fake.hpp"
 #include "tests/web_socket_client.hpp"
 
@@ -128,11 +129,54 @@ TEST_F(page_server_test, pages_that_do_not_read_do_not_keep_others_from_the_news
   EXPECT_EQ(web_socket_client(port_, "/api/feed", bearer()).status, 101);
 }
 
+TEST_F(page_server_test, pages_get_the_last_state_before_the_server_ends) {
+  using namespace testing_http;
+  web_socket_client s(port_, "/api/feed", bearer());
+  EXPECT_EQ(json::parse(s.receive().value())["t"], "state");
+  backend_.said.put(2, {7, done_event{}});
+  page_->finish(std::chrono::seconds(20));
+  page_.reset();
+  const auto last = s.receive();
+  ASSERT_TRUE(last);
+  const auto o = json::parse(*last);
+  EXPECT_EQ(o["t"], "events") << o;
+  EXPECT_EQ(o["events"].back()["event"], "done") << o;
+}
+
 TEST_F(page_server_test, shows_runs_of_its_folder_and_no_other_file) {
   using namespace testing_http;
-  EXPECT_EQ(body_of(http_get(port_, "/api/runs", bearer())), R"({"runs":[]})");
+  EXPECT_EQ(body_of(http_get(port_, "/api/runs", bearer())), R"({"runs":[],"total":0})");
+  EXPECT_EQ(status_of(http_get(port_, "/api/runs?offset=-1", bearer())), 400);
+  EXPECT_EQ(status_of(http_get(port_, "/api/runs?limit=3x", bearer())), 400);
   for (const char* name : {"7-x", "..", "../..", "%2e%2e", "/etc", ""})
     EXPECT_EQ(status_of(http_get(port_, std::string("/api/run?name=") + name, bearer())), 404) << name;
+}
+
+TEST_F(page_server_test, every_run_is_on_one_page_of_the_list_the_newest_first) {
+  using namespace testing_http;
+  for (int n = 1; n <= 7; ++n) {
+    run_info r;
+    r.number = static_cast<std::uint32_t>(n);
+    r.name = "x";
+    r.state = "done";
+    const auto folder = options_.runs / (std::to_string(n) + "-x");
+    std::filesystem::create_directories(folder);
+    std::ofstream(run_info_file(folder)) << run_info_text(r);
+  }
+  const auto names = [&](const std::string& query) {
+    const auto o = json::parse(body_of(http_get(port_, "/api/runs" + query, bearer())));
+    EXPECT_EQ(o["total"], 7) << query;
+    std::string text;
+    for (const auto& r : o["runs"]) text += r["folder"].get<std::string>().substr(0, 1);
+    return text;
+  };
+  EXPECT_EQ(names(""), "7654321");
+  EXPECT_EQ(names("?limit=3"), "765");
+  EXPECT_EQ(names("?limit=3&offset=3"), "432");
+  EXPECT_EQ(names("?offset=6&limit=3"), "1");
+  EXPECT_EQ(names("?offset=7"), "");
+  EXPECT_EQ(names("?offset=18446744073709551615&limit=18446744073709551615"), "");
+  EXPECT_EQ(names("?limit=0"), "");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "actors/page/delta.hpp"
 #include "actors/page/feed.hpp"
 #include "actors/page/state.hpp"
+#include "runtime/cluster/view/ended_jobs.hpp"
 #include "tests/actors/repl_fake.hpp"
 
 namespace troupe {
@@ -28,7 +29,7 @@ TEST(page_state, has_nodes_jobs_roles_and_waits_by_name) {
   const auto s = page_state(b.v, page_role::operates);
   EXPECT_EQ(s["about"]["cluster"], "lab");
   EXPECT_EQ(s["about"]["role"], "operator");
-  EXPECT_EQ(s["about"]["may"], (json{{"run_jobs", true}, {"all", false}}));
+  EXPECT_EQ(s["about"]["may"], (json{{"run_jobs", true}, {"all", false}, {"inject", false}}));
   EXPECT_EQ(s["nodes"]["n2"]["state"], "absent");
   EXPECT_EQ(s["jobs"]["2"]["mode"], "bsp");
   EXPECT_EQ(
@@ -68,6 +69,43 @@ TEST(page_state, has_stragglers_and_round_trips) {
                   {{"role", "link"}, {"step", 30}, {"costs_ms", 8}, {"peers_ms", 1}}}));
   EXPECT_EQ(s["nodes"][b.v.nodes[0].name]["links"]["n2"]["round_trip_us"], 150);
   EXPECT_FALSE(s["nodes"][b.v.nodes[0].name]["links"]["n3"].contains("round_trip_us"));
+}
+
+TEST(page_state, allows_faults_to_an_admin_where_the_cluster_file_does) {
+  fake_backend b;
+  for (const bool allowed : {false, true})
+    for (const auto role : {page_role::observer, page_role::operates, page_role::admin}) {
+      b.v.may_inject = allowed;
+      EXPECT_EQ(page_state(b.v, role)["about"]["may"]["inject"], allowed && role == page_role::admin);
+    }
+}
+
+TEST(page_state, says_which_nodes_the_job_is_off) {
+  fake_backend b;
+  b.v.nodes[1].off = b.v.nodes[1].drained = true;
+  const auto s = page_state(b.v, page_role::observer);
+  for (const char* key : {"off", "drained"}) {
+    EXPECT_EQ(s["nodes"]["n2"][key], true);
+    EXPECT_FALSE(s["nodes"]["n1"].contains(key));
+  }
+}
+
+TEST(page_state, roles_of_a_job_that_is_over_have_nothing_queued) {
+  for (const auto state : {job_state::running, job_state::done, job_state::stopped, job_state::preempted, job_state::failed})
+    for (const bool cluster : {true, false}) {
+      fake_backend b;
+      if (!cluster) {  // a run in one process, whose number is not that of its roles
+        b.v.cluster.clear();
+        b.v.jobs = {b.v.jobs[1]};
+        b.v.jobs[0].id = 7;
+      }
+      b.v.jobs.back().state = state;
+      settle_ended_jobs(b.v);
+      const auto r = page_state(b.v, page_role::observer)["roles"]["n1/worker0/conv1"];
+      for (const char* key : {"queued", "in_flight", "credit"}) EXPECT_EQ(r.contains(key), !is_over(state)) << key;
+      EXPECT_EQ(r.contains("waits"), !is_over(state) || state == job_state::failed) << text_of(state);
+      EXPECT_TRUE(r.contains("messages"));
+    }
 }
 
 TEST(page_state, leaves_out_what_is_unknown_or_not_finite) {

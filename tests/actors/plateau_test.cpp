@@ -78,18 +78,25 @@ const overrides stuck{"train.dynamics.schedule={kind=\"plateau\",patience=2,fact
 struct observed {
   std::vector<std::pair<std::uint64_t, double>> set;  // step and rate of each change
   std::string weights;
+  std::uint64_t steps = 0;
+  std::optional<checkpoint> kept;  // the last one
 };
 
 observed run_of(const std::shared_ptr<prepared_job>& j) {
   observed seen;
+  const auto dev = make_cpu_device();
   embedded_options o;
   o.on_event = [&](const event_effect& e) {
     if (e.is<set_event>()) seen.set.emplace_back(e.step, flatten(e).values.at(0).second);
+  };
+  o.on_store = [&](const store_effect& s) {
+    if (s.what == store_effect::kind_of::checkpoint) seen.kept = checkpoint_of(*j, s, dev->numerics_id());
   };
   embedded_run run(j, std::move(o));
   const auto r = run.run();
   EXPECT_TRUE(r.ok) << r.error;
   seen.weights = r.weights_sha256;
+  seen.steps = r.step;
   return seen;
 }
 
@@ -137,6 +144,32 @@ TEST(plateau, continues_from_a_checkpoint_as_if_unbroken) {
     auto rest = job_of(lenet_like(), set);
     ASSERT_EQ(test::error_text(resume_from(*rest, *kept, "c.safetensors", dev->numerics_id(), {})), "");
     EXPECT_EQ(run_of(rest).weights, whole.weights) << "stopped at step " << at;
+  }
+}
+
+// A run ends with an evaluation that a longer run does not make: it counts neither for the rate nor
+// for the patience of the longer one.
+TEST(plateau, of_an_extended_run_does_as_in_the_longer_run) {
+  const auto dev = make_cpu_device();
+  const std::string lr = "train.dynamics.lr=", steps = "train.finish.steps=";
+  const overrides falls{"train.dynamics.schedule={kind=\"plateau\",patience=1,factor=0.5,threshold=0.9}", lr + "0.05"};
+  const overrides waits{"train.finish.patience=3", lr + "0"};
+  for (auto set : {falls, waits}) {
+    set.insert(set.end(), {"eval.every=20", "checkpoint.every=30", steps + "90"});
+    const auto whole = run_of(job_of(lenet_like(), set));
+    EXPECT_EQ(whole.set.empty(), set[0] == waits[0]) << set[0];
+    set.back() = steps + "30";
+    auto part = run_of(job_of(lenet_like(), set));
+    ASSERT_TRUE(part.kept) << set[0];
+    ASSERT_EQ(part.kept->step, 30u) << set[0];
+    EXPECT_TRUE(part.set.empty()) << set[0];
+    set.back() = steps + "90";
+    auto rest = job_of(lenet_like(), set);
+    ASSERT_EQ(test::error_text(resume_from(*rest, *part.kept, "c.safetensors", dev->numerics_id(), {})), "");
+    const auto extended = run_of(rest);
+    EXPECT_EQ(extended.set, whole.set) << set[0];
+    EXPECT_EQ(extended.steps, whole.steps) << set[0];
+    EXPECT_EQ(extended.weights, whole.weights) << set[0];
   }
 }
 

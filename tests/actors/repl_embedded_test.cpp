@@ -204,7 +204,9 @@ TEST_F(repl_embedded, status_shows_mode_rate_and_time_left) {
   const auto t = session_.run("status").text;
   for (const char* part : {"mode      bsp, 1 worker", "epoch     ", "lr        0.0", "examples/s", " left", "in memory"})
     EXPECT_NE(t.find(part), std::string::npos) << part << " in " << t;
-  EXPECT_EQ(whole("set train.dynamics.lr 0.001").text.find("train.dynamics.lr: 0.05 -> 0.001 from step "), 0u);
+  const auto set = whole("set train.dynamics.lr 0.001").text;  // the schedule may give another rate at that step
+  EXPECT_EQ(set.find("train.dynamics.lr"), 0u) << set;
+  EXPECT_NE(set.find(": 0.05 -> 0.001 from step "), std::string::npos) << set;
   EXPECT_EQ(whole("mode ssp staleness=3").text.find("mode: bsp -> ssp staleness=3 from step "), 0u);
   EXPECT_EQ(whole("kill").how, repl_reply::kind::ok);
 }

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "actors/repl/repl.hpp"
-#include "actors/view/about.hpp"
-#include "actors/view/injection.hpp"
+#include "runtime/cluster/view/about.hpp"
+#include "runtime/cluster/view/injection.hpp"
 
 namespace troupe {
 

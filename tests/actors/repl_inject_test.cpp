@@ -3,7 +3,7 @@
 
 #include "actors/repl/command.hpp"
 #include "actors/repl/complete.hpp"
-#include "actors/view/injection.hpp"
+#include "runtime/cluster/view/injection.hpp"
 #include "tests/actors/repl_fake.hpp"
 #include "tests/error_text.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "actors/view/job_progress.hpp"
+#include "runtime/cluster/view/job_progress.hpp"
 #include "tests/actors/repl_fake.hpp"
 
 namespace troupe {
@@ -51,6 +51,16 @@ TEST_F(repl_outcome_test, set_reports_old_value_new_value_and_step) {
   EXPECT_EQ(o["key"], "train.dynamics.lr");
   EXPECT_EQ(o["value"], 0.0001);
   EXPECT_EQ(o["before"], 0.001) << "the value of the first command";
+}
+
+TEST_F(repl_outcome_test, set_says_which_rate_the_schedule_makes_of_a_new_base) {
+  reacts({{412, set_event{{"train.dynamics.lr", 0.001}, 0.00025}}});
+  EXPECT_EQ(text("set train.dynamics.lr 0.001"),
+            "train.dynamics.lr, the base of the schedule: 0.01 -> 0.001 from step 412; the rate of that step is 0.00025");
+  reacts({{413, set_event{{"train.dynamics.lr", 0.001}, 0.001}}});
+  EXPECT_EQ(text("set train.dynamics.lr 0.001").find("base"), std::string::npos) << "a fixed schedule";
+  reacts({{414, set_event{{"train.dynamics.lr", 0.002}, 0.0005}}});
+  EXPECT_EQ(object("set train.dynamics.lr 0.002")["rate"], 0.0005);
 }
 
 TEST_F(repl_outcome_test, an_outcome_of_another_client_is_not_taken) {
@@ -188,6 +198,23 @@ TEST(job_progress, events_change_step_rate_mode_and_settings) {
   EXPECT_EQ(j.settings.at(0).before, 0.0005);
   EXPECT_EQ(*setting_of(j, "train.dynamics.decay"), 0);
   EXPECT_FALSE(setting_of(j, "train.nothing"));
+}
+
+TEST(job_progress, a_recovery_forgets_steps_and_evaluations_that_are_repeated) {
+  repl_job j;
+  note_event(j, {10, step_event{.loss = 0.5}});
+  note_event(j, {10, eval_event{.accuracy = 0.9, .loss = 0.4}});
+  note_event(j, {14, step_event{.loss = 0.3}});
+  note_event(j, {12, recovered_event{.message = "n2 is lost"}});
+  EXPECT_EQ(j.step, 12u);
+  EXPECT_EQ(j.evaluated, 10u);
+  EXPECT_EQ(j.accuracy, 0.9);
+  note_event(j, {11, checkpoint_event{"c"}});
+  EXPECT_EQ(j.step, 12u) << "the event is late";
+  note_event(j, {4, recovered_event{.message = "n3 is lost"}});
+  EXPECT_EQ(j.step, 4u);
+  EXPECT_FALSE(j.evaluated) << "the evaluation of step 10 did not happen";
+  EXPECT_EQ(j.accuracy, -1);
 }
 
 TEST(job_progress, the_memory_of_this_process_is_known) {

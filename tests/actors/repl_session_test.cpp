@@ -5,7 +5,7 @@
 
 #include "actors/repl/job_lines.hpp"
 #include "actors/repl/signals.hpp"
-#include "actors/view/job_progress.hpp"
+#include "runtime/cluster/view/job_progress.hpp"
 #include "tests/actors/repl_fake.hpp"
 
 namespace troupe {

@@ -276,12 +276,13 @@ TEST_F(repl_of_a_run, has_the_commands_of_a_job) {
                                      {"status", "folder    runs/7-small"},
                                      {"roles", "worker0/conv1"},
                                      {"queues", "coordinator"},
-                                     {"set train.dynamics.lr 0.001", "train.dynamics.lr: 0.05 -> 0.001 from step "},
+                                     {"set train.dynamics.lr 0.001", ": 0.05 -> 0.001 from step "},
                                      {"pause", "job 7 paused at step "},
                                      {"waits", "root: coordinator is paused until `resume`"},
                                      {"resume 7", "job 7 resumed at step "},
                                      {"eval", "evaluation of step "},
                                      {"checkpoint", "checkpoint of step "},
+                                     {"status", " s ago)"},
                                      {"watch loss 2", "  loss "},
                                      {"layer conv1", "conv1.weight"}}) {
     auto r = whole(lines, line);

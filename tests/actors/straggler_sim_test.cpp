@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "actors/supervision/straggler_watch.hpp"
+#include "runtime/cluster/supervision/straggler_watch.hpp"
 #include "tests/actors/embedded_support.hpp"
 
 namespace troupe::testing_embedded {

@@ -1,8 +1,9 @@
 // Stragglers among roles whose times are drawn: the planted one is named, and no other.
-#include "actors/supervision/straggler_watch.hpp"
+#include "runtime/cluster/supervision/straggler_watch.hpp"
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <random>
@@ -155,6 +156,32 @@ TEST(peers_of, are_roles_of_a_layer_or_a_kind) {
   EXPECT_EQ(peers_of("shard2"), "shard");
   EXPECT_EQ(peers_of("coordinator"), "coordinator");
   EXPECT_EQ(peers_of("tester/loader"), "tester/loader");
+}
+
+TEST(straggler_watch, compares_each_role_with_the_upper_median_of_the_others) {
+  std::mt19937_64 g(4);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<double> times(3 + g() % 6);
+    for (auto& t : times) t = 1.0 + static_cast<double>(g() % 4);  // many are equal
+    straggler_watch watch({.steps = 1, .times = 1.4, .share = 0});
+    for (std::uint64_t step = 0; step < 4; ++step) {
+      std::vector<role_load> all;
+      for (std::size_t i = 0; i < times.size(); ++i)
+        all.push_back({"n1", "shard" + std::to_string(i), step, static_cast<double>(step) * times[i]});
+      watch.look(all, straggler_watch::instant{} + std::chrono::seconds(step));
+    }
+    std::map<std::string, double> expected;
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      auto others = times;
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+      std::sort(others.begin(), others.end());
+      const auto usual = others[others.size() / 2];
+      if (times[i] > 1.4 * usual) expected["shard" + std::to_string(i)] = usual;
+    }
+    std::map<std::string, double> got;
+    for (const auto& [role, one] : watch.slow()) got[role] = one.usual;
+    EXPECT_EQ(got, expected) << round;
+  }
 }
 
 }  // namespace

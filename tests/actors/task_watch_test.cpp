@@ -1,5 +1,5 @@
 // Tests of the watch for overlong tasks, and of its effect on embedded runs.
-#include "actors/supervision/task_watch.hpp"
+#include "runtime/cluster/supervision/task_watch.hpp"
 
 #include <thread>
 

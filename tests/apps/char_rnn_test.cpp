@@ -61,6 +61,45 @@ TEST_P(char_rnn, trains_to_the_same_weights_for_any_worker_count_and_writes_text
   EXPECT_NE(wrong.out.find("the vocabulary has no 'Q'"), std::string::npos) << wrong.out;
 }
 
+TEST_P(char_rnn, predicts_examples_that_each_begin_with_zeros) {
+  const auto o = troupe(command("train", {"--out", path("w.safetensors")}));
+  ASSERT_EQ(o.code, 0) << o.out << o.err;
+  const auto line = [](int first) {  // ids of an example
+    std::string text = std::to_string(first);
+    for (int i = 1; i < 20; ++i) text += "," + std::to_string(i % 4);
+    return text + "\n";
+  };
+  const auto both = write("both.csv", line(1) + line(2)), second = write("second.csv", line(2));
+  const auto weights = path("w.safetensors"), net = path("net.troupe");
+  const auto rows = [&](const outcome& p) {
+    EXPECT_EQ(p.code, 0) << p.out << p.err;
+    return of_kind(objects(p.out), "prediction");
+  };
+  const auto all = rows(troupe(command("predict", {"--weights", weights, both})));
+  const auto alone = rows(troupe(command("predict", {"--weights", weights, second})));
+  ASSERT_EQ(all.size(), 2 * alone.size());
+  for (std::size_t i = 0; i < alone.size(); ++i) {
+    EXPECT_EQ(all[alone.size() + i]["class"], alone[i]["class"]) << i;
+    EXPECT_NEAR(all[alone.size() + i]["probability"].get<double>(), alone[i]["probability"].get<double>(), 1e-5) << i;
+  }
+  const auto exported = troupe(command("export", {"--weights", weights, "--out", net}));
+  ASSERT_EQ(exported.code, 0) << exported.out << exported.err;
+  const auto of_net = rows(troupe({"predict", net, second, "--json"}));
+  ASSERT_EQ(of_net.size(), alone.size());
+  for (std::size_t i = 0; i < alone.size(); ++i) EXPECT_EQ(of_net[i]["class"], alone[i]["class"]) << i;
+}
+
+TEST_P(char_rnn, predicts_test_data_only_if_the_evaluation_begins_with_zeros_too) {
+  const auto o = troupe(command("train", {"--out", path("w.safetensors")}));
+  ASSERT_EQ(o.code, 0) << o.out << o.err;
+  const auto refused = troupe(command("predict", {"--weights", path("w.safetensors"), "--test"}));
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.out.find("predictions begin every example with zeros"), std::string::npos) << refused.out;
+  const auto zeros =
+      troupe(command("predict", {"--weights", path("w.safetensors"), "--test", "--set", "eval.sampler={kind=\"all\"}"}));
+  EXPECT_EQ(zeros.code, 0) << zeros.out << zeros.err;
+}
+
 TEST_P(char_rnn, resumed_run_ends_with_the_weights_of_an_unbroken_run) {
   const std::vector<std::string> longer{"--set", "train.finish.steps=600"};
   const auto with = [&](std::vector<std::string> more) {

@@ -3,12 +3,15 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <sstream>
+#include <utility>
 
 namespace troupe::testing_apps {
 
@@ -22,7 +25,7 @@ child::child(const std::string& program, const std::vector<std::string>& words, 
   argv.push_back(nullptr);
   pid_ = fork();
   if (pid_ == 0) {
-    for (const int s : {SIGINT, SIGTERM}) signal(s, SIG_DFL);  // a background job of a shell ignores SIGINT
+    for (const int s : {SIGINT, SIGTERM, SIGHUP}) signal(s, SIG_DFL);  // a background job of a shell, or nohup, ignores some
     setenv("TROUPE_RUNS", "off", 0);
     dup2(out[1], STDOUT_FILENO);
     dup2(err[1], STDERR_FILENO);
@@ -42,6 +45,19 @@ child::~child() {
   }
   if (out_ >= 0) close(out_);
   if (err_ >= 0) close(err_);
+}
+
+bool child::blocks_on_output(std::chrono::milliseconds limit) const {
+  const int nearly_full = 3 * fcntl(out_, F_GETPIPE_SZ) / 4;
+  const auto until = clock::now() + limit;
+  // A pipe never gets full to its last byte: it is full when nothing was added for a second.
+  auto since = clock::now();
+  int before = 0;
+  for (int unread = 0; ioctl(out_, FIONREAD, &unread) == 0 && clock::now() < until; poll(nullptr, 0, 5)) {
+    if (unread != std::exchange(before, unread)) since = clock::now();
+    if (unread >= nearly_full && clock::now() - since > std::chrono::seconds(1)) return true;
+  }
+  return false;
 }
 
 void child::send(int signal) const { kill(pid_, signal); }
@@ -111,6 +127,11 @@ command_test::~command_test() {
 std::string command_test::write(const std::string& name, const std::string& text) const {
   std::ofstream(folder_ / name, std::ios::binary) << text;
   return path(name);
+}
+
+std::string command_test::file_text(const std::string& name) const {
+  std::ifstream in(folder_ / name, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 outcome command_test::troupe(const std::vector<std::string>& words) const { return child(troupe_program(), words, folder_).wait(); }

@@ -30,6 +30,9 @@ class child {
   // Reads the next line of stdout. Returns false at its end or after the deadline.
   bool read_line(std::string& line, std::chrono::milliseconds limit = std::chrono::seconds(60));
   void send(int signal) const;
+  // Waits, without reading, until so much of its output is unread that it blocks. False: not within
+  // `limit`.
+  bool blocks_on_output(std::chrono::milliseconds limit = std::chrono::seconds(60)) const;
   outcome wait(std::chrono::milliseconds limit = std::chrono::seconds(120));
 
  private:
@@ -47,6 +50,8 @@ class command_test : public testing::Test {
   ~command_test() override;
 
   std::string write(const std::string& name, const std::string& text) const;
+  // The content of a file of the folder, or of an absolute path; empty: there is none.
+  std::string file_text(const std::string& name) const;
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
   outcome troupe(const std::vector<std::string>& words) const;
 

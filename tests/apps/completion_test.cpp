@@ -99,6 +99,10 @@ TEST_F(completion, offers_runs_of_the_folder_that_the_line_names) {
   for (const char* command : {"plot", "resume"})
     EXPECT_THAT(candidates({"troupe", command, ""}), ElementsAre("last", "12-lenet", "7-lenet", ":folders"));
   EXPECT_THAT(candidates({"troupe", "runs", "show", "1"}), ElementsAre("12-lenet", ":folders"));
+  for (const char* command : {"train", "data", "sample", "export"})
+    EXPECT_THAT(candidates({"troupe", command, "7"}), ElementsAre("7-lenet", ":files .toml")) << command;
+  EXPECT_THAT(candidates({"troupe", "test", "job.toml", "--weights", "7"}), ElementsAre("7-lenet", ":files"));
+  EXPECT_THAT(candidates({"troupe", "serve", "7"}), ElementsAre("7-lenet", ":files"));
   EXPECT_THAT(candidates({"troupe", "plot", "--run-dir", "other", "3"}), ElementsAre("3-mlp", ":folders"));
   EXPECT_THAT(candidates({"troupe", "plot", "--run-dir=other", "3"}), ElementsAre("3-mlp", ":folders"));
   ::setenv("TROUPE_RUNS", "off", 1);
@@ -118,7 +122,7 @@ TEST_F(completion, every_option_of_a_file_or_folder_completes_it) {
 
 TEST_F(completion, bash_gets_commands_options_values_names_and_files) {
   EXPECT_THAT(in_bash("troupe tra"), ElementsAre("train"));
-  EXPECT_THAT(in_bash("troupe train "), UnorderedElementsAre("job.toml", "runs", "other"));
+  EXPECT_THAT(in_bash("troupe train "), UnorderedElementsAre("job.toml", "runs", "other", "last", "12-lenet", "7-lenet"));
   EXPECT_THAT(in_bash("troupe train job.toml --weights n"), ElementsAre("notes.txt"));
   EXPECT_THAT(in_bash("troupe train job.toml --set train.finish.ep"), ElementsAre("train.finish.epochs="));
   EXPECT_THAT(in_bash("troupe train job.toml --set train.sync.mode=ss"), ElementsAre("ssp"));

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "runtime/record/checkpoint.hpp"
 #include "tests/apps/child.hpp"
 
 namespace troupe {
@@ -50,6 +51,45 @@ TEST_F(data_command_test, counts_classes_and_sums_values) {
   EXPECT_EQ(card["shared"], 0);
 }
 
+// The lines that are printed are keys of [data], and with them nothing is left to change.
+TEST_F(data_command_test, prints_the_scaling_to_mean_0_and_deviation_1) {
+  std::string rows = "a,b,l\n";
+  for (int k = 0; k < 40; ++k) rows += std::to_string(100 + k) + "," + std::to_string(-k % 5) + "," + std::to_string(k % 4) + "\n";
+  write("rows.csv", rows);
+  const auto source = "source = \"csv\"\npath = \"" + path("rows.csv") + "\"\nlabel = \"l\"\ntest_fraction = 0.2\n";
+  const std::string title = "\nfor values of mean 0 and deviation 1, in [data]:\n";
+  for (const char* before : {"", "scale = [0.5, 2]\nmean = [3]\n"}) {
+    const auto o = troupe({"data", job(source + before)});
+    ASSERT_EQ(o.code, 0) << o.err;
+    const auto at = o.out.find(title);
+    ASSERT_NE(at, std::string::npos) << o.out;
+    const auto pasted = o.out.substr(at + title.size());
+    EXPECT_THAT(pasted, HasSubstr("scale = ["));
+    const auto again = troupe({"data", job(source + pasted)});
+    EXPECT_THAT(again.out, Not(HasSubstr(title))) << pasted;
+    const auto card = objects(troupe({"data", path("job.toml"), "--json"}).out).back();
+    for (const auto& c : card["train"]["channels"]) {
+      EXPECT_NEAR(c["mean"].get<double>(), 0, 1e-3);
+      EXPECT_NEAR(c["deviation"].get<double>(), 1, 1e-3);
+    }
+  }
+}
+
+// The mean that is printed belongs to the scale that is printed, and has enough digits.
+TEST_F(data_command_test, prints_a_scaling_that_fits_values_far_from_0) {
+  std::string rows = "a,l\n";
+  for (int k = 0; k < 40; ++k) rows += std::to_string(1000000 + 3 * (k % 7)) + "," + std::to_string(k % 4) + "\n";
+  write("rows.csv", rows);
+  const auto source = "source = \"csv\"\npath = \"" + path("rows.csv") + "\"\nlabel = \"l\"\n";
+  const std::string title = "\nfor values of mean 0 and deviation 1, in [data]:\n";
+  const auto o = troupe({"data", job(source)});
+  const auto at = o.out.find(title);
+  ASSERT_NE(at, std::string::npos) << o.out << o.err;
+  const auto card = objects(troupe({"data", job(source + o.out.substr(at + title.size())), "--json"}).out).back();
+  EXPECT_NEAR(card["train"]["channels"][0]["mean"].get<double>(), 0, 1e-3);
+  EXPECT_NEAR(card["train"]["channels"][0]["deviation"].get<double>(), 1, 1e-3);
+}
+
 TEST_F(data_command_test, has_one_hash_for_equal_data_in_other_files) {
   const auto own = objects(troupe({"data", job(csv()), "--json"}).out).back();
   ASSERT_EQ(troupe({"pack", path("job.toml"), "--out", path("data.pack")}).code, 0);
@@ -60,6 +100,23 @@ TEST_F(data_command_test, has_one_hash_for_equal_data_in_other_files) {
   EXPECT_NE(own["train"]["sha256"], own["test"]["sha256"]);
   const auto other = objects(troupe({"data", job(csv("7,0,-1,2.5,2\n")), "--json"}).out).back();
   EXPECT_NE(other["train"]["sha256"], own["train"]["sha256"]);
+}
+
+TEST_F(data_command_test, prints_the_hash_that_a_run_folder_stores) {
+  const std::string synthetic =
+      "source = \"synthetic\"\nshape = [1, 8, 8]\nclasses = 4\nexamples = 320\ntest_examples = 50\nvalidation = 0.1";
+  int run = 0;
+  for (const auto& data : {csv(), synthetic}) {
+    const auto file = job(data);
+    const auto card = objects(troupe({"data", file, "--json"}).out).back();
+    const auto trained = troupe({"train", file, "--run-dir", path("runs"), "--set", "train.finish.steps=2"});
+    ASSERT_EQ(trained.code, 0) << trained.out << trained.err;
+    const auto files = checkpoint_files(path("runs/" + std::to_string(++run) + "-tiny/checkpoints"));
+    ASSERT_FALSE(files.empty());
+    const auto made_with = load_checkpoint(files.front()).value().made_with;
+    ASSERT_TRUE(made_with.contains("the training examples"));
+    EXPECT_EQ(made_with.at("the training examples"), "sha256 " + card["train"]["sha256"].get<std::string>()) << data;
+  }
 }
 
 TEST_F(data_command_test, says_that_examples_are_repeated_or_in_both_splits) {

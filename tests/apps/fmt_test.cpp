@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "tests/apps/child.hpp"
 
@@ -17,12 +16,6 @@ class fmt_command_test : public command_test {
   void write(const std::string& name, const std::string& text) const {
     std::filesystem::create_directories(std::filesystem::path(path(name)).parent_path());
     std::ofstream(path(name)) << text;
-  }
-  std::string file_text(const std::string& name) const {
-    std::ifstream in(path(name));
-    std::stringstream all;
-    all << in.rdbuf();
-    return all.str();
   }
 };
 

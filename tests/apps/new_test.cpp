@@ -1,5 +1,4 @@
 // `troupe new` and `troupe check --resolved`.
-#include <fstream>
 #include <sstream>
 
 #include "tests/apps/child.hpp"
@@ -11,12 +10,6 @@ using namespace testing_apps;
 
 class new_job : public command_test {
  protected:
-  std::string file_text(const std::string& name) const {
-    std::ifstream in(path(name));
-    std::stringstream all;
-    all << in.rdbuf();
-    return all.str();
-  }
   nlohmann::json trained(const std::string& job, std::vector<std::string> more = {}) const {
     std::vector<std::string> words{"train", job, "--json"};
     words.insert(words.end(), more.begin(), more.end());

@@ -33,5 +33,18 @@ TEST_F(number_options, refuses_every_number_that_is_out_of_range) {
   EXPECT_GE(tried, 40u);
 }
 
+TEST_F(number_options, refuses_a_real_number_with_a_comma_or_a_unit) {
+  for (const std::string number : {"0,5", "1.5x", "", "half"}) {
+    const auto o = troupe({"sample", "none.net", "--temperature", number});
+    EXPECT_EQ(o.code, 2) << number;
+    EXPECT_NE(o.err.find("--temperature"), std::string::npos) << number << ": " << o.err;
+  }
+  for (const std::string number : {"0.5", "+.5", "5e-1"}) {
+    const auto o = troupe({"sample", "none.net", "--temperature", number});
+    EXPECT_EQ(o.err.find("--temperature"), std::string::npos) << number << ": " << o.err;
+    EXPECT_NE(o.err.find("none.net"), std::string::npos) << number << ": " << o.err;
+  }
+}
+
 }  // namespace
 }  // namespace troupe

@@ -35,7 +35,7 @@ TEST_F(train_page, prints_its_address_and_the_file_of_its_token) {
   }
   c.send(SIGINT);
   const auto o = c.wait();
-  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(o.code, 130) << o.err;
   EXPECT_EQ((o.out + o.err).find(token), std::string::npos);
 }
 

@@ -58,6 +58,13 @@ TEST_F(command_pages, plan_sums_parameters_and_operations) {
   EXPECT_THAT(text, HasSubstr("received/step"));
 }
 
+TEST_F(command_pages, plan_counts_trained_parameters_beside_running_statistics) {
+  const auto text = text_of({"plan", job_of("resnet20.toml")});
+  EXPECT_THAT(text, HasSubstr("Of the parameters, "));
+  EXPECT_THAT(text, HasSubstr(" are running statistics.\n"));
+  EXPECT_THAT(text_of({"plan", write("job.toml", tiny_job())}), Not(HasSubstr("running statistic")));
+}
+
 TEST_F(command_pages, plan_lists_routes_only_when_asked) {
   const auto job = write("job.toml", tiny_job());
   EXPECT_THAT(text_of({"plan", job}), Not(HasSubstr("shape of a packet")));
@@ -117,7 +124,7 @@ TEST_F(command_pages, sim_names_the_link_of_a_single_server_and_a_better_reducer
   EXPECT_EQ(all.back()["event"], "done");
 }
 
-TEST_F(command_pages, sim_tells_when_nodes_crashed_and_when_the_job_went_on) {
+TEST_F(command_pages, sim_tells_when_a_node_was_killed_and_how_the_job_recovered) {
   const auto job = write("job.toml", tiny_job());
   const auto faults =
       write("faults.toml",
@@ -125,9 +132,11 @@ TEST_F(command_pages, sim_tells_when_nodes_crashed_and_when_the_job_went_on) {
             "[[fault]]\nkind = \"delay\"\nprobability = 0.5\nleast = \"1us\"\nmost = \"9us\"\n");
   const auto text = text_of({"sim", job, "--nodes", "4", "--faults", faults});
   EXPECT_THAT(text, HasSubstr("messages delayed"));
-  EXPECT_THAT(text, HasSubstr("n2 crashed at 0.0005"));
-  EXPECT_THAT(text, HasSubstr(", restarted at 0.0015"));
-  EXPECT_THAT(text, HasSubstr("; the next step was complete "));
+  EXPECT_THAT(text, HasSubstr("fault: 0.0005"));
+  EXPECT_THAT(text, HasSubstr("s: kill n2, back after 0.001 s"));
+  EXPECT_THAT(text, HasSubstr("continued without n2 from step"));
+  for (const char* phase : {"noticed", "planned", "ready", "handed over", "replaced", "first step"})
+    EXPECT_THAT(text, HasSubstr(phase));
 }
 
 }  // namespace

@@ -66,6 +66,7 @@ class plugin_sources : public command_test {
   const std::string marker_ = path("marker");
 };
 
+// size: a row for each command
 TEST_F(plugin_sources, load_plugins_only_of_job_files_that_the_user_names) {
   make_files();
   std::string zeros = "0";
@@ -87,6 +88,12 @@ TEST_F(plugin_sources, load_plugins_only_of_job_files_that_the_user_names) {
       {plugin_law::asks, {"check", "--resolved", "job.toml"}},
       {plugin_law::asks, {"predict", "1", "--run-dir", "runs", "--test"}},
       {plugin_law::asks, {"predict", "copied/1-tiny", "--test"}},
+      {plugin_law::asks, {"data", "1", "--run-dir", "runs"}},
+      {plugin_law::asks, {"test", "1", "--run-dir", "runs"}},
+      {plugin_law::asks, {"train", "1", "--run-dir", "runs", "--set", "train.finish.steps=1"}},
+      {plugin_law::asks, {"sim", "1", "--run-dir", "runs", "--nodes", "2", "--steps", "2"}},
+      {plugin_law::asks, {"critical", "t.pftrace", "1", "--run-dir", "runs"}},
+      {plugin_law::asks, {"export", "1", "--run-dir", "runs", "--out", "r.troupe"}},
       {plugin_law::asks, {"resume", "2", "--run-dir", "runs", "--set", "train.finish.steps=1", "--set", "train.dynamics.lr=0.01"}},
       {plugin_law::asks, {"replay", "1", "--run-dir", "runs"}},
       {plugin_law::asks, {"replay", "1", "--run-dir", "runs", "--to", "3"}},

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <sstream>
 
@@ -239,9 +238,7 @@ TEST_F(predict, writes_a_file_when_it_is_complete) {
   const auto o = predicted({"t10k-images-idx3-ubyte", "--out", "answers.csv"});
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_EQ(o.out, "answers.csv: 28 examples\n");
-  std::ifstream in(path("answers.csv"));
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  EXPECT_EQ(text, predicted({"t10k-images-idx3-ubyte"}).out);
+  EXPECT_EQ(file_text("answers.csv"), predicted({"t10k-images-idx3-ubyte"}).out);
   EXPECT_FALSE(std::filesystem::exists(path("answers.csv.tmp")));
   EXPECT_EQ(predicted({"t10k-images-idx3-ubyte", "--out", "no/such/folder.csv"}).code, 2);
 }

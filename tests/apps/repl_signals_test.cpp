@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "runtime/record/checkpoint.hpp"
+#include "runtime/record/checkpoint_home.hpp"
 #include "tests/apps/child.hpp"
 #include "tests/apps/terminal.hpp"
 
@@ -89,6 +90,34 @@ TEST_F(repl_signals_test, sigterm_and_sighup_save_the_job) {
     continues(t->screen());
     fs::remove(path("tiny.checkpoint.safetensors"));
   }
+}
+
+// `timeout` sends its signal to its child and then to the child's group.
+TEST_F(repl_signals_test, a_signal_that_comes_twice_saves_the_job) {
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    child c(troupe_program(), {"repl", "-c", std::string(endless) + "; watch loss"}, folder_);
+    std::string line;
+    do ASSERT_TRUE(c.read_line(line));
+    while (line.find("loss") == std::string::npos);
+    c.send(signal);
+    c.send(signal);
+    const auto r = c.wait();
+    EXPECT_EQ(r.code, 128 + signal) << r.err;
+    continues(r.err);
+    fs::remove(path("tiny.checkpoint.safetensors"));
+  }
+}
+
+TEST_F(repl_signals_test, the_checkpoint_goes_to_the_folder_that_the_job_names) {
+  write("job.toml", tiny_job("[checkpoint]\ndir = \"" + path("kept") + "\"\n"));
+  child c(troupe_program(), {"repl", "-c", std::string(endless) + "; watch loss"}, folder_);
+  std::string line;
+  do ASSERT_TRUE(c.read_line(line));
+  while (line.find("loss") == std::string::npos);
+  c.send(SIGTERM);
+  EXPECT_EQ(c.wait().code, 143);
+  EXPECT_TRUE(newest_in(runs_of(checkpoint_home(path("kept"), "tiny"))).newest);
+  EXPECT_FALSE(fs::exists(path("tiny.checkpoint.safetensors")));
 }
 
 // One step of this job takes minutes, and the checkpoint is written after the step.

@@ -1,7 +1,5 @@
 // `troupe repl` without a cluster: the files of a completed job's weights.
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 
 #include "runtime/node/runs/run_info.hpp"
 #include "runtime/record/safetensors.hpp"
@@ -12,11 +10,6 @@ namespace troupe::testing_apps {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string bytes_at(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 class repl_weights_test : public command_test {
  protected:
@@ -38,16 +31,16 @@ TEST_F(repl_weights_test, a_completed_job_saves_its_weights_and_replaces_no_file
   EXPECT_EQ(run(first, "3"), 0);
   EXPECT_NE(first.screen().find("job 1 done, weights in tiny.safetensors\r\n"), std::string::npos) << first.screen();
   ASSERT_EQ(troupe({"train", "job.toml", "--out", "trained.safetensors"}).code, 0);
-  const auto kept = bytes_at(path("tiny.safetensors"));
-  EXPECT_TRUE(kept == bytes_at(path("trained.safetensors"))) << "they differ from those of embedded `troupe train`";
+  const auto kept = file_text(path("tiny.safetensors"));
+  EXPECT_TRUE(kept == file_text(path("trained.safetensors"))) << "they differ from those of embedded `troupe train`";
   ASSERT_FALSE(kept.empty());
 
   terminal second(words, folder_);
   EXPECT_EQ(run(second, "4"), 0);
   EXPECT_NE(second.screen().find("job 1 done, weights in tiny.2.safetensors\r\n"), std::string::npos) << second.screen();
-  EXPECT_TRUE(bytes_at(path("tiny.safetensors")) == kept) << "the first run's file was replaced";
+  EXPECT_TRUE(file_text(path("tiny.safetensors")) == kept) << "the first run's file was replaced";
   EXPECT_TRUE(read_safetensors(path("tiny.2.safetensors")).has_value());
-  EXPECT_FALSE(bytes_at(path("tiny.2.safetensors")) == kept);
+  EXPECT_FALSE(file_text(path("tiny.2.safetensors")) == kept);
 }
 
 TEST_F(repl_weights_test, saves_weights_in_a_second_place_when_the_folder_is_gone) {

@@ -87,6 +87,16 @@ TEST_F(runs_command_test, no_runs_and_damaged_runs_are_reported) {
   EXPECT_EQ(troupe({"runs", "show", "2"}).code, 2);
 }
 
+TEST_F(runs_command_test, a_folder_of_runs_that_cannot_be_read_is_not_an_empty_one) {
+  write("runs", "a file");  // as a folder of another user, but also for root
+  for (const auto& words : std::vector<std::vector<std::string>>{
+           {"runs"}, {"runs", "show"}, {"runs", "show", "1"}, {"plot"}, {"sql"}, {"predict", "1", "a.png"}}) {
+    const auto o = troupe(words);
+    EXPECT_EQ(o.code, 2) << words[0] << o.out;
+    EXPECT_TRUE(contains(o.err, "cannot read the folder of the runs: ")) << words[0] << o.err;
+  }
+}
+
 TEST_F(runs_command_test, show_prints_files_evaluations_and_curves) {
   make(3, "lenet", "done");
   for (const auto& words : std::vector<std::vector<std::string>>{
@@ -181,8 +191,7 @@ TEST_F(runs_command_test, plot_draws_text_or_svg) {
   EXPECT_TRUE(contains(o.out, "\xe2\xa0")) << "braille\n" << o.out;
   o = troupe({"plot", "1", "2", "--what", "loss,examples_per_s", "--log", "--x", "epoch", "--out", path("c.svg")});
   EXPECT_EQ(o.code, 0) << o.err;
-  std::ifstream in(path("c.svg"));
-  const std::string svg{std::istreambuf_iterator<char>(in), {}};
+  const auto svg = file_text("c.svg");
   for (const char* part : {"<svg ", "1-lenet", "2-mlp (test)", "examples/s", ">epoch<"}) EXPECT_TRUE(contains(svg, part)) << part;
   EXPECT_EQ(troupe({"plot", "1", "--out", path("c.png")}).code, 2);
   const auto rows = objects(troupe({"plot", "1", "--what", "accuracy", "--json"}).out);

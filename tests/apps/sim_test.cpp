@@ -1,4 +1,5 @@
 // `troupe sim` on the command line.
+// size: the cases of one command share their fixture
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -162,81 +163,160 @@ TEST_F(sim_command, tree_and_server_give_the_same_weights) {
   EXPECT_NE(server["trace_sha256"], tree["trace_sha256"]);
 }
 
+const char* const three_crashes =
+    "[[fault]]\nkind = \"crash\"\nfrom = \"1ms\"\nuntil = \"4ms\"\ntimes = 3\nrestart_after = \"1ms\"\n";
+
 TEST_F(sim_command, crashed_and_restarted_nodes_change_no_bit) {
   const auto job = write("job.toml", tiny_job());
-  const auto quiet = done({job, "--nodes", "4"});
-  std::uint64_t crashes = 0;
-  for (const char* seed : {"1", "2", "3", "4", "5"}) {
-    const auto d = done(
-        {job, "--nodes", "4", "--seed", seed, "--network", config("sim/ethernet.toml"), "--faults", config("faults/crash.toml")});
-    EXPECT_EQ(d["weights_sha256"], quiet["weights_sha256"]) << "seed " << seed;
-    EXPECT_EQ(d["faults"]["crashed"], d["faults"]["restarted"]);
-    crashes += d["faults"]["crashed"].get<std::uint64_t>();
+  const std::vector<std::vector<std::string>> jobs{{"--nodes", "4"}, {"--nodes", "8", "--set", "train.exchange.reducer=tree"}};
+  for (const auto& more : jobs) {
+    std::vector<std::string> words{job};
+    words.insert(words.end(), more.begin(), more.end());
+    const auto quiet = done(words);
+    std::uint64_t recoveries = 0;
+    words.insert(words.end(),
+                 {"--network", config("sim/ethernet.toml"), "--faults", write("crash.toml", three_crashes), "--seed", "1"});
+    for (const char* seed : {"1", "2", "3", "4", "5"}) {
+      words.back() = seed;
+      const auto d = done(words);
+      EXPECT_EQ(d["weights_sha256"], quiet["weights_sha256"]) << "seed " << seed;
+      recoveries += d["recoveries"].get<std::uint64_t>();
+    }
+    EXPECT_GT(recoveries, 3u);
   }
-  EXPECT_GT(crashes, 3u);
 }
 
-TEST_F(sim_command, crashed_and_restarted_reducers_of_a_tree_change_no_bit) {
+// The shard has the only copy of its parameters and the job has no checkpoint, so it begins again,
+// as on a cluster.
+TEST_F(sim_command, a_killed_shard_without_a_replica_sets_the_job_back) {
   const auto job = write("job.toml", tiny_job());
-  const std::vector<std::string> words{job, "--nodes", "8", "--set", "train.exchange.reducer=tree"};
+  const auto faults = write("shard.toml", "[[fault]]\nkind = \"kill\"\nfrom = \"2ms\"\nnodes = [2]\nrestart_after = \"1s\"\n");
+  const std::vector<std::string> words{
+      job, "--nodes", "3", "--set", "topology.servers_per_group=2", "--network", config("sim/ethernet.toml")};
   const auto quiet = done(words);
-  std::uint64_t crashes = 0;
-  for (const char* seed : {"1", "2", "3", "4", "5"}) {
-    auto more = words;
-    more.insert(more.end(), {"--seed", seed, "--network", config("sim/ethernet.toml"), "--faults", config("faults/crash.toml")});
-    const auto d = done(more);
-    EXPECT_EQ(d["weights_sha256"], quiet["weights_sha256"]) << "seed " << seed;
-    crashes += d["faults"]["crashed"].get<std::uint64_t>();
+  auto hit = words;
+  hit.insert(hit.begin(), "sim");
+  hit.insert(hit.end(), {"--json", "--faults", faults});
+  const auto o = troupe(hit);
+  ASSERT_EQ(o.code, 0) << o.out << o.err;
+  const auto events = objects(o.out);
+  ASSERT_EQ(of_kind(events, "fault").size(), 1u) << o.out;
+  EXPECT_EQ(of_kind(events, "fault")[0]["kind"], "kill");
+  const auto recovered = of_kind(events, "recovered");
+  ASSERT_EQ(recovered.size(), 1u) << o.out;
+  EXPECT_EQ(recovered[0]["live"], 0);
+  EXPECT_EQ(recovered[0]["step"], 0);
+  EXPECT_GT(recovered[0]["steps_again"].get<int>(), 0);
+  for (const char* phase : {"noticed", "planned", "ready", "loaded", "replaced", "first step"})
+    EXPECT_GE(recovered[0]["phases"][phase].get<double>(), 0) << phase;
+  EXPECT_EQ(of_kind(events, "done").at(0)["weights_sha256"], quiet["weights_sha256"]);
+}
+
+TEST_F(sim_command, a_simulation_without_maths_returns_to_its_checkpoint) {
+  for (const char* node : {"1", "2"})  // the coordinator's, and one with a shard
+    for (const char* buckets : {"0", "2"}) {
+      SCOPED_TRACE(std::string(node) + " " + buckets);
+      const auto faults = write("kill.toml", std::string("[[fault]]\nkind = \"kill\"\nfrom = \"130ms\"\nnodes = [") + node +
+                                                 "]\nrestart_after = \"10ms\"\n");
+      const auto o = troupe({"sim",
+                             config("jobs/lenet_synthetic.toml"),
+                             "--nodes",
+                             "3",
+                             "--steps",
+                             "6000",
+                             "--maths",
+                             "none",
+                             "--buckets",
+                             buckets,
+                             "--network",
+                             config("sim/ethernet.toml"),
+                             "--json",
+                             "--faults",
+                             faults,
+                             "--set",
+                             "topology.servers_per_group=2",
+                             "--set",
+                             "checkpoint.every=100",
+                             "--set",
+                             "data.batch=48"});
+      ASSERT_EQ(o.code, 0) << o.out.substr(o.out.size() > 900 ? o.out.size() - 900 : 0) << o.err;
+      const auto recovered = of_kind(objects(o.out), "recovered");
+      ASSERT_EQ(recovered.size(), node[0] == '2' ? 1u : 0u) << "the coordinator's daemon resumes the job";
+      for (const auto& e : recovered) {
+        EXPECT_EQ(e["live"], 0);
+        EXPECT_GT(e["step"].get<int>(), 0);
+      }
+    }
+}
+
+// Stages without maths declare the state that they carry, so that a checkpoint has it.
+TEST_F(sim_command, a_simulation_without_maths_returns_to_a_checkpoint_with_the_state_of_sequences) {
+  std::string text;
+  for (int i = 0; i < 400'000; ++i) text += static_cast<char>('a' + i % 23);
+  const auto path = write("text.txt", text);
+  const auto faults = write("kill.toml", "[[fault]]\nkind = \"kill\"\nfrom = \"3s\"\nnodes = [2]\nrestart_after = \"10ms\"\n");
+  for (const char* buckets : {"0", "2"}) {
+    SCOPED_TRACE(buckets);
+    const auto o = troupe({"sim", config("jobs/char_rnn_lstm.toml"), "--nodes", "2", "--steps", "60", "--maths", "none",
+                           "--buckets", buckets, "--json", "--faults", faults, "--set", "data.path=" + path, "--set",
+                           "checkpoint.every=7", "--set", "topology.servers_per_group=2"});
+    ASSERT_EQ(o.code, 0) << o.out.substr(o.out.size() > 900 ? o.out.size() - 900 : 0) << o.err;
+    const auto recovered = of_kind(objects(o.out), "recovered");
+    ASSERT_EQ(recovered.size(), 1u);
+    EXPECT_EQ(recovered[0]["live"], 0);
+    EXPECT_GT(recovered[0]["step"].get<int>(), 0);
   }
-  EXPECT_GT(crashes, 3u);
 }
 
-// The parameters are lost, so the job ends with an error that names the shard.
-TEST_F(sim_command, a_restarted_shard_ends_the_job_with_an_error_naming_it) {
+TEST_F(sim_command, seeds_run_with_other_faults_each_and_report_what_they_did) {
   const auto job = write("job.toml", tiny_job());
-  const auto faults =
-      write("shard.toml", "[[fault]]\nkind = \"crash\"\nfrom = \"2ms\"\nuntil = \"2ms\"\nnodes = [2]\nrestart_after = \"1ms\"\n");
-  std::vector<std::string> words{"sim",       job,
-                                 "--nodes",   "3",
-                                 "--set",     "topology.servers_per_group=2",
-                                 "--faults",  faults,
-                                 "--network", config("sim/ethernet.toml")};
-  const auto o = troupe(words);
-  EXPECT_EQ(o.code, 1) << o.out << o.err;
-  EXPECT_NE(o.err.find("node n2 is lost: shard1 was restarted, and its parameters are lost"), std::string::npos) << o.err;
-  words.push_back("--json");
-  const auto j = troupe(words);
-  EXPECT_EQ(j.code, 1);
-  const auto errors = of_kind(objects(j.out), "error");
-  ASSERT_EQ(errors.size(), 1u) << j.out;
-  EXPECT_NE(errors[0]["message"].get<std::string>().find("shard1"), std::string::npos) << j.out;
+  const auto o = troupe({"sim", job, "--nodes", "4", "--seeds", "1..12", "--json"});
+  ASSERT_EQ(o.code, 0) << o.out << o.err;
+  const auto d = of_kind(objects(o.out), "seeds").at(0);
+  EXPECT_EQ(d["runs"], 12);
+  EXPECT_EQ(d["done"].get<int>() + d["failed"].get<int>(), 12);
+  EXPECT_GT(d["recoveries"].get<int>(), 0);
+  for (const char* wrong : {"9..1", "1..", "x", "1..2..3"}) {
+    const auto bad = troupe({"sim", job, "--nodes", "4", "--seeds", wrong});
+    EXPECT_EQ(bad.code, 2) << wrong;
+  }
 }
 
-// Placed layers: neighbours send again what the stage held, and it is applied only once.
-TEST_F(sim_command, a_stage_that_crashes_alone_and_restarts_changes_no_bit) {
-  const auto job = config("jobs/pipeline4.toml");
-  const std::vector<std::string> words{job, "--cluster", config("clusters/pipeline4.toml"), "--steps", "3"};
-  const auto quiet = done(words);
-  const auto placed = done({job, "--cluster", config("clusters/pipeline4.toml"), "--steps", "3", "--seed", "2"});
-  EXPECT_EQ(quiet["weights_sha256"], placed["weights_sha256"]);
-  const auto faults = [&](const std::string& role) {
-    return write("stage.toml", "[[fault]]\nkind = \"crash\"\nfrom = \"1ms\"\nuntil = \"20ms\"\ntimes = 3\nroles = [\"" + role +
-                                   "\"]\nrestart_after = \"1ms\"\n");
+TEST_F(sim_command, the_repl_of_a_simulation_steps_through_time_and_faults) {
+  const auto job = write("job.toml", tiny_job());
+  const auto o = troupe({"sim", job, "--nodes", "3", "-c", "until 1.4; nodes; step 3; inject kill n2; run; time"});
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  for (const char* part : {"1.4", "n3", "injected at n2: kill", "the job is over"})
+    EXPECT_NE(o.out.find(part), std::string::npos) << part << "\n" << o.out;
+  EXPECT_EQ(troupe({"sim", job, "--nodes", "3", "-c", "until soon"}).code, 2);
+  EXPECT_EQ(troupe({"sim", job, "--nodes", "3", "-c", "lose n9"}).code, 2);
+}
+
+TEST_F(sim_command, a_role_that_would_crash_without_its_node_is_refused) {
+  const auto faults = write("stage.toml", "[[fault]]\nkind = \"crash\"\nfrom = \"1ms\"\nroles = [\"host1/ip2+relu2\"]\n");
+  const auto o = troupe({"sim", config("jobs/pipeline4.toml"), "--cluster", config("clusters/pipeline4.toml"), "--faults", faults});
+  EXPECT_EQ(o.code, 2) << o.out << o.err;
+  EXPECT_NE(o.err.find("stage.toml:4:1: a fault of kind crash: a role does not crash without its node"), std::string::npos)
+      << o.err;
+}
+
+TEST_F(sim_command, faults_name_nodes_of_the_cluster_file) {
+  const auto faults = [&](const std::string& node) {
+    return write("slow.toml", "[[fault]]\nkind = \"slow\"\nfactor = 20\nnodes = [\"" + node + "\"]\n");
   };
-  auto killed = words;
-  killed.insert(killed.end(), {"--faults", faults("host1/ip2+relu2")});
-  const auto d = done(killed);
-  EXPECT_EQ(d["weights_sha256"], quiet["weights_sha256"]);
-  EXPECT_GT(d["faults"]["crashed"].get<std::uint64_t>(), 0u);
-  killed.insert(killed.begin(), "sim");
-  killed.back() = faults("missing");
-  auto o = troupe(killed);
-  EXPECT_EQ(o.code, 2) << o.out << o.err;
-  EXPECT_NE(o.err.find("stage.toml:6:1: there is no role 'missing'"), std::string::npos) << o.err;
-  killed.back() = faults("shard0");
-  o = troupe(killed);
-  EXPECT_EQ(o.code, 2) << o.out << o.err;
-  EXPECT_NE(o.err.find("'shard0' cannot crash without its node"), std::string::npos) << o.err;
+  std::vector<std::string> words{"sim",          config("jobs/alexnet_fc.toml"),
+                                 "--cluster",    config("clusters/alexnet_fc.toml"),
+                                 "--maths",      "none",
+                                 "--steps",      "2",
+                                 "--json",       "--faults",
+                                 faults("conv1")};
+  const auto o = troupe(words);
+  ASSERT_EQ(o.code, 0) << o.out << o.err;
+  EXPECT_GT(of_kind(objects(o.out), "done").at(0)["faults"]["slowed"].get<std::uint64_t>(), 0u);
+  words.back() = faults("conv9");
+  const auto wrong = troupe(words);
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_NE((wrong.out + wrong.err).find("there is no node 'conv9' in the cluster"), std::string::npos) << wrong.out << wrong.err;
 }
 
 TEST_F(sim_command, writes_a_trace_of_all_roles_and_links) {

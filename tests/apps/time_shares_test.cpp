@@ -147,5 +147,39 @@ TEST(run_summary, names_the_first_last_and_lowest_loss_and_the_best_accuracy) {
   EXPECT_EQ(text.find('\033'), std::string::npos);
 }
 
+TEST(run_summary, names_the_best_evaluation_of_all_sessions_of_a_run) {
+  run_summary s;
+  s.begin_with(best_evaluation{20, 0.1719, 2.0});
+  s.event({81, step_event{.loss = 1}});
+  s.event({90, eval_event{.accuracy = 0.1406, .loss = 1.0}});
+  EXPECT_FALSE(s.improved());
+  EXPECT_THAT(s.text({}, 0, 0, {}), HasSubstr("accuracy    best 0.1719 at step 20\n"));
+  s.event({100, eval_event{.accuracy = 0.1719, .loss = 1.0}});
+  EXPECT_TRUE(s.improved()) << "of equal accuracies the lower loss is better";
+  EXPECT_THAT(s.text({}, 0, 0, {}), HasSubstr("best 0.1719 at step 100\n"));
+}
+
+TEST(run_summary, forgets_evaluations_that_did_not_happen_when_the_job_goes_back) {
+  run_summary s;
+  s.event({10, step_event{.loss = 3}});
+  s.event({10, eval_event{.loss = 3}});
+  s.event({20, step_event{.loss = 2}});
+  s.event({20, eval_event{.loss = 1}});
+  s.event({11, step_event{.loss = 2}});
+  EXPECT_THAT(s.text({}, 0, 0, {}), HasSubstr("test loss   best 3.0000 at step 10\n"));
+}
+
+TEST(run_summary, forgets_steps_that_did_not_happen_when_the_job_goes_back_and_ends) {
+  run_summary s;
+  s.event({10, step_event{.loss = 3}});
+  s.event({15, step_event{.loss = 2.5}});
+  s.event({15, eval_event{.loss = 3}});
+  s.event({20, step_event{.loss = 2}});
+  s.event({20, eval_event{.loss = 1}});
+  s.event({15, recovered_event{.message = "n2 is lost"}});
+  EXPECT_THAT(s.text({}, 0, 0, {}), HasSubstr("lowest 2.5000 at step 15\n"));
+  EXPECT_THAT(s.text({}, 0, 0, {}), HasSubstr("test loss   best 3.0000 at step 15\n"));
+}
+
 }  // namespace
 }  // namespace troupe

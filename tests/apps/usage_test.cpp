@@ -14,12 +14,8 @@ using namespace testing_apps;
 class usage : public command_test {};
 
 TEST_F(usage, wrong_command_lines_are_exit_2_with_a_hint_on_stderr) {
-  const std::vector<std::vector<std::string>> lines{{},
-                                                    {"trian", "job.toml"},
-                                                    {"train"},
-                                                    {"train", "a.toml", "--no-such-flag"},
-                                                    {"test", "a.toml"},
-                                                    {"time", "a.toml", "--steps", "many"}};
+  const std::vector<std::vector<std::string>> lines{
+      {}, {"trian", "job.toml"}, {"train"}, {"train", "a.toml", "--no-such-flag"}, {"test"}, {"time", "a.toml", "--steps", "many"}};
   for (const auto& words : lines) {
     const auto o = troupe(words);
     EXPECT_EQ(o.code, 2) << o.err;

@@ -1,6 +1,7 @@
 // Answers that exceed one message arrive whole; above the limit of an answer they are cut with
 // words.
-#include "actors/control/answer_pieces.hpp"
+#include "runtime/cluster/answer_pieces.hpp"
+#include "actors/control/frames.hpp"
 
 #include <gmock/gmock.h>
 

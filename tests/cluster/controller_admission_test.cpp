@@ -4,8 +4,8 @@
 
 #include <set>
 
-#include "actors/control/controller/cluster_controller.hpp"
 #include "runtime/base/printable.hpp"
+#include "runtime/cluster/controller/cluster_controller.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "tests/cluster/controller_orders.hpp"
 #include "tests/error_text.hpp"

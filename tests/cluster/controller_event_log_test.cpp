@@ -1,7 +1,7 @@
 // The events of one job: those that wait for stores, the history, the last one, and the followers.
 #include <gtest/gtest.h>
 
-#include "actors/control/controller/event_log.hpp"
+#include "runtime/cluster/controller/event_log.hpp"
 
 namespace troupe::control {
 namespace {

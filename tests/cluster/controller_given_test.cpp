@@ -2,7 +2,7 @@
 // at a time, and every refusal has a reason.
 #include <gtest/gtest.h>
 
-#include "actors/control/controller/cluster_controller.hpp"
+#include "runtime/cluster/controller/cluster_controller.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "tests/cluster/controller_orders.hpp"
 

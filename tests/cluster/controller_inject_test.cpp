@@ -2,8 +2,8 @@
 // fault begins and ends.
 #include <gtest/gtest.h>
 
-#include "actors/control/controller/cluster_controller.hpp"
-#include "actors/control/controller/member.hpp"
+#include "runtime/cluster/controller/cluster_controller.hpp"
+#include "runtime/cluster/controller/member.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "tests/cluster/controller_orders.hpp"
 #include "tests/error_text.hpp"

@@ -2,7 +2,7 @@
 // repeats.
 #include <gtest/gtest.h>
 
-#include "actors/control/controller/job_recovery.hpp"
+#include "runtime/cluster/controller/job_recovery.hpp"
 #include "runtime/job/plugin_abi.hpp"
 
 namespace troupe::control {

@@ -1,7 +1,7 @@
 // The phases of a job: what exists in which phase, and who stops it.
 #include <gtest/gtest.h>
 
-#include "actors/control/controller/job_run.hpp"
+#include "runtime/cluster/controller/job_run.hpp"
 
 namespace troupe::control {
 namespace {
@@ -86,6 +86,16 @@ TEST(controller_job_run, a_job_stalls_when_no_message_is_handled_for_two_minutes
   EXPECT_FALSE(r.stalled(1, false, run_begins + 299s));
   EXPECT_FALSE(r.stalled(1, true, run_begins + 300s));
   EXPECT_FALSE(r.stalled(2, false, run_begins + 420s));
+}
+
+TEST(controller_job_run, a_running_job_is_looked_at_once_in_an_interval) {
+  job_run r;
+  EXPECT_FALSE(r.look_due(run_begins, 250ms)) << "it does not run";
+  r = running_job();
+  EXPECT_TRUE(r.look_due(run_begins, 250ms));
+  EXPECT_FALSE(r.look_due(run_begins + 249ms, 250ms));
+  EXPECT_TRUE(r.look_due(run_begins + 250ms, 250ms));
+  EXPECT_FALSE(r.look_due(run_begins + 499ms, 250ms));
 }
 
 TEST(controller_job_run, a_paused_job_does_not_stall) {

@@ -2,7 +2,7 @@
 // checkpoint.
 #include <gtest/gtest.h>
 
-#include "actors/control/controller/cluster_controller.hpp"
+#include "runtime/cluster/controller/cluster_controller.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "tests/cluster/controller_orders.hpp"
 #include "tests/error_text.hpp"

@@ -113,7 +113,7 @@ TEST_F(controller_failures, surviving_state_is_collected_before_the_swap) {
   ASSERT_EQ(sent<swap>().size(), 2u);
   EXPECT_EQ(sent<swap>()[0].second.step, 56u);
   swap_all({"n1", "n2"});
-  EXPECT_EQ(sent<said>().back().second.values.at(1), (std::pair<std::string, double>{"steps_again", 1}));
+  EXPECT_EQ(sent<said>().back().second.values.back(), (std::pair<std::string, double>{"steps_again", 1}));
 }
 
 TEST_F(controller_failures, incomplete_or_unreported_state_returns_the_job_to_the_checkpoint) {

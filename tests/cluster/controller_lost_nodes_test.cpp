@@ -2,7 +2,7 @@
 // not use, and what it says about several failures.
 #include <gmock/gmock.h>
 
-#include "actors/control/controller/member.hpp"
+#include "runtime/cluster/controller/member.hpp"
 #include "tests/cluster/failing_controller.hpp"
 
 namespace troupe::control {
@@ -316,6 +316,9 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_F(controller_named_nodes, a_lost_node_that_a_user_drains_stays_unused_until_add_node) {
   begin({"n1", "n2", "n3"});
   continues_without_n3();
+  repl_view lost;
+  h_->fill(lost, now_);
+  EXPECT_FALSE(lost.nodes.at(2).drained);
   out_.clear();
   (void)h_->tell(0, {drain_command{"n3"}}, now_, out_);
   EXPECT_EQ(said_of("moved"), (std::vector<std::string>{"drained n3"}));
@@ -324,6 +327,7 @@ TEST_F(controller_named_nodes, a_lost_node_that_a_user_drains_stays_unused_until
   repl_view v;
   h_->fill(v, now_);
   EXPECT_EQ(v.nodes.at(2).note, "drained: job 1 does not use it until `add-node n3`");
+  EXPECT_TRUE(v.nodes.at(2).drained && v.nodes.at(2).off);
   out_.clear();
   joins("n3");
   EXPECT_FALSE(asked()) << "the node is drained";

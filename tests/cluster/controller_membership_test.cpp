@@ -1,7 +1,7 @@
 // The controller's account of nodes, and the clock that notices that its daemon was suspended.
 #include <gtest/gtest.h>
 
-#include "actors/control/controller/membership.hpp"
+#include "runtime/cluster/controller/membership.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "tests/error_text.hpp"
 
@@ -51,7 +51,7 @@ TEST_F(controller_membership, a_name_that_the_cluster_file_lacks_gets_no_entry) 
 
 TEST_F(controller_membership, a_join_is_refused_for_the_first_reason_that_its_node_can_mend) {
   EXPECT_TRUE(nodes_.admit("n2", of(1)));
-  EXPECT_NE(test::error_text(nodes_.admit("x", of(1))).find("no node named x"), std::string::npos);
+  EXPECT_NE(test::error_text(nodes_.admit("x", of(1))).find("no node named x: add its [[node]] table"), std::string::npos);
   auto other = of(1);
   ++other.protocol;
   EXPECT_NE(test::error_text(nodes_.admit("x", other)).find("control protocol"), std::string::npos);

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "actors/control/controller/cluster_controller.hpp"
+#include "runtime/cluster/controller/cluster_controller.hpp"
 
 namespace troupe::control {
 

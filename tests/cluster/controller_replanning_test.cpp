@@ -1,7 +1,7 @@
 // The plans of a job: generations, who is awaited, which commands wait, and what the journal gets.
 #include <gtest/gtest.h>
 
-#include "actors/control/controller/replanning.hpp"
+#include "runtime/cluster/controller/replanning.hpp"
 
 namespace troupe::control {
 namespace {
@@ -24,7 +24,7 @@ TEST(controller_replanning, a_change_passes_its_phases_and_becomes_the_running_p
   EXPECT_EQ(p.generation(), 0u);
   EXPECT_EQ(p.change({drain_command{"n9"}}, plan_begins), 1u);
   EXPECT_TRUE(p.next_is(successor::phase::checking));
-  p.found(next_plan_on({"n1", "n2"}));
+  p.found(next_plan_on({"n1", "n2"}), plan_begins);
   p.prepare(plan_begins);
   EXPECT_FALSE(p.ready("n1", plan_begins));
   EXPECT_FALSE(p.ready("n1", plan_begins));
@@ -46,7 +46,7 @@ TEST(controller_replanning, a_change_passes_its_phases_and_becomes_the_running_p
 TEST(controller_replanning, each_answer_gives_the_nodes_that_have_not_answered_another_minute) {
   replanning p;
   p.change({drain_command{"n9"}}, plan_begins);
-  p.found(next_plan_on({"n1", "n2", "n3"}));
+  p.found(next_plan_on({"n1", "n2", "n3"}), plan_begins);
   p.prepare(plan_begins);
   EXPECT_FALSE(p.ready("n1", plan_begins + 50s));
   EXPECT_FALSE(p.overdue(plan_begins + 100s)) << "n1 was ready 50 s ago";
@@ -71,7 +71,7 @@ TEST(controller_replanning, commands_wait_from_the_handover_on) {
   replanning p;
   EXPECT_FALSE(p.holds_commands());
   p.change({drain_command{"n2"}}, plan_begins);
-  p.found(next_plan_on({"n1"}));
+  p.found(next_plan_on({"n1"}), plan_begins);
   p.prepare(plan_begins);
   EXPECT_FALSE(p.holds_commands());
   p.hand_over();
@@ -93,7 +93,7 @@ TEST(controller_replanning, a_change_is_adopted_when_a_node_fails_while_swapping
   p.node_returns();
   auto found = next_plan_on({"n1", "n2"});
   found.changes.without = {"n3"};
-  p.found(found);
+  p.found(found, plan_begins);
   p.prepare(plan_begins);
   p.hand_over();
   p.swap(5, {"n1", "n2"}, plan_begins);
@@ -113,7 +113,7 @@ TEST(controller_replanning, every_phase_but_a_handover_has_a_deadline) {
   EXPECT_FALSE(p.overdue(plan_begins));
   p.recover(loss_because("n2 is lost"), {}, plan_begins);
   EXPECT_TRUE(p.overdue(plan_begins + 61s));
-  p.found(next_plan_on({"n1"}));
+  p.found(next_plan_on({"n1"}), plan_begins);
   p.prepare(plan_begins + 100s);
   EXPECT_FALSE(p.overdue(plan_begins + 160s));
   p.collect_state(plan_begins + 160s);
@@ -126,7 +126,7 @@ TEST(controller_replanning, every_phase_but_a_handover_has_a_deadline) {
 TEST(controller_replanning, a_plan_that_lost_a_node_while_swapping_leaves_roles_without_state) {
   replanning p;
   p.change({drain_command{"n3"}}, plan_begins);
-  p.found(next_plan_on({"n1", "n2"}));
+  p.found(next_plan_on({"n1", "n2"}), plan_begins);
   p.prepare(plan_begins);
   p.hand_over();
   p.swap(5, {"n1", "n2"}, plan_begins);
@@ -143,7 +143,7 @@ TEST(controller_replanning, the_first_step_counts_once_per_later_plan) {
   replanning p;
   EXPECT_FALSE(p.first_step());
   p.change({}, plan_begins);
-  p.found(next_plan_on({"n1"}));
+  p.found(next_plan_on({"n1"}), plan_begins);
   p.begin();
   EXPECT_TRUE(p.first_step());
   EXPECT_FALSE(p.first_step());
@@ -152,7 +152,7 @@ TEST(controller_replanning, the_first_step_counts_once_per_later_plan) {
 TEST(controller_replanning, the_journal_gets_changes_by_users_once) {
   replanning p;
   p.change({}, plan_begins);
-  p.found(next_plan_on({"n1"}));
+  p.found(next_plan_on({"n1"}), plan_begins);
   p.begin();
   EXPECT_FALSE(p.to_note({"n9"}));  // n9 failed: no user excluded it
   EXPECT_EQ(p.to_note({})->without, std::set<std::string>{"n9"});

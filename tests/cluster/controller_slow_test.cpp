@@ -1,6 +1,6 @@
 // Many nodes on a slow machine: all of them take long, but one after the other joins, is connected
 // and is ready. Deadlines count from the last of these.
-#include "actors/control/controller/member.hpp"
+#include "runtime/cluster/controller/member.hpp"
 #include "tests/cluster/failing_controller.hpp"
 
 namespace troupe::control {

@@ -1,7 +1,7 @@
 // Submissions without the rest of the controller: one check at a time, uploads, answers, the queue.
 #include <gtest/gtest.h>
 
-#include "actors/control/controller/submissions.hpp"
+#include "runtime/cluster/controller/submissions.hpp"
 #include "tests/cluster/controller_orders.hpp"
 
 namespace troupe::control {

@@ -1,7 +1,7 @@
 // Which messages the cluster controller accepts from which peers, without a cluster.
 #include <gtest/gtest.h>
 
-#include "actors/control/controller/cluster_controller.hpp"
+#include "runtime/cluster/controller/cluster_controller.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "tests/cluster/controller_orders.hpp"
 #include "tests/error_text.hpp"

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "actors/control/controller/cluster_controller.hpp"
+#include "runtime/cluster/controller/cluster_controller.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "tests/cluster/controller_orders.hpp"
 

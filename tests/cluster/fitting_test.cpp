@@ -1,11 +1,12 @@
 // Messages that do not fit a frame: each kind is cut with words, and the rest stays as it is.
-#include "actors/control/fitting.hpp"
+#include "runtime/cluster/fitting.hpp"
+#include "actors/control/frames.hpp"
 
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
 
-#include "actors/control/client/job_event.hpp"
+#include "runtime/cluster/job_event.hpp"
 #include "tests/cluster/message_samples.hpp"
 #include "tests/error_text.hpp"
 
@@ -132,7 +133,7 @@ TEST(fitting, several_json_lines_stay_json_lines) {
 
 TEST(fitting, a_json_answer_that_cannot_be_cut_becomes_an_error) {
   auto o = json::object();
-  for (int i = 0; i < 200'000; ++i) o["key" + std::to_string(i)] = i;
+  for (int i = 0; i < 2'000; ++i) o["key" + std::to_string(i) + std::string(2'000, 'k')] = i;
   const auto got = json::parse(received_as(answer{1, 0, o.dump(), {}}).text);
   EXPECT_EQ(got["event"], "error");
   EXPECT_THAT(got["message"].get<std::string>(), HasSubstr("no answer: the answer has "));

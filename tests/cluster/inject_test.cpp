@@ -123,6 +123,25 @@ TEST_F(cluster_inject, a_drop_of_two_seconds_is_no_node_failure) {
   EXPECT_NE(alert(r, "injects").find("client injects at n3: drop for 2 s, until 20"), std::string::npos) << alert(r, "injects");
 }
 
+// The step in progress takes ten seconds, so the daemon is not drained before.
+TEST_F(cluster_inject, a_second_signal_ends_a_draining_daemon_at_once) {
+  make(2);
+  start_all();
+  wait_for_daemon_ = 1s;
+  auto b = begin(tiny_job(), endless(workers(2, 1)));
+  ASSERT_TRUE(b->wait_event("step", 20s, 20));
+  inject("delay n2 by 10s for 60s");
+  ASSERT_TRUE(daemon("n2").wait_log("the injected delay begins", 10s)) << daemon("n2").log();
+  daemon("n1").signal(SIGTERM);
+  ASSERT_TRUE(daemon("n1").wait_log("draining: ", 10s)) << daemon("n1").log();
+  daemon("n1").signal(SIGTERM);
+  EXPECT_FALSE(daemon("n1").wait_log("second signal: exit", 2100ms)) << "signals within two seconds are one request";
+  daemon("n1").signal(SIGTERM);
+  EXPECT_EQ(daemon("n1").wait(10s), 143);
+  EXPECT_NE(daemon("n1").log().find("second signal: exit"), std::string::npos) << daemon("n1").log();
+  EXPECT_NE(b->join().outcome.exit_code(), 0);
+}
+
 TEST_F(cluster_inject, a_delay_is_announced_as_slow_connections_of_the_node) {
   make(3);
   start_all();

@@ -11,7 +11,7 @@
 
 #include <filesystem>
 
-#include "actors/control/controller/journal.hpp"
+#include "runtime/cluster/controller/journal.hpp"
 #include "runtime/record/paced.hpp"
 #include "tests/error_text.hpp"
 

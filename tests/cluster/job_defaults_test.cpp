@@ -1,6 +1,6 @@
 // What a cluster adds to a job that its file does not say: an interval between checkpoints, and
 // advice if the loss of a node would set the job back.
-#include "actors/control/executor/job_reading.hpp"
+#include "runtime/node/executor/job_reading.hpp"
 #include "runtime/node/node_tables.hpp"
 #include "tests/cluster/processes.hpp"
 

@@ -1,10 +1,10 @@
 // Which job folders a node keeps in its state folder.
-#include "actors/control/executor/job_folders.hpp"
+#include "runtime/node/executor/job_folders.hpp"
 
 #include <fstream>
 #include <set>
 
-#include "actors/control/executor/job_reading.hpp"
+#include "runtime/node/executor/job_reading.hpp"
 #include "runtime/record/checkpoint.hpp"
 #include "runtime/record/job_owner.hpp"
 #include "tests/cluster/processes.hpp"

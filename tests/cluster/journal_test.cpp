@@ -1,6 +1,6 @@
 // The coordinator's journal: reading returns what was written, up to the first incomplete or
 // damaged line.
-#include "actors/control/controller/journal.hpp"
+#include "runtime/cluster/controller/journal.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -143,6 +143,35 @@ TEST(journal, the_last_step_of_the_running_job_survives_the_process) {
   }
   std::ofstream(file.string() + ".step", std::ios::in | std::ios::out) << "0000";
   EXPECT_EQ(journal(file).found().jobs[0].reached, 0u) << "a damaged step file is ignored";
+}
+
+// A simulated machine keeps its journal while its daemon is restarted.
+TEST(journal, a_journal_in_memory_is_read_by_the_next_one) {
+  const auto disk = std::make_shared<memory_journal>();
+  {
+    journal j(disk);
+    EXPECT_EQ(test::error_text(j.opened()), "");
+    EXPECT_EQ(test::error_text(j.append(journal_queued(queued(2)))), "");
+    EXPECT_EQ(test::error_text(j.append(journal_begun(2))), "");
+    j.reached(2, 31);
+  }
+  const journal again(disk);
+  ASSERT_EQ(again.found().jobs.size(), 1u);
+  EXPECT_EQ(again.found().jobs[0].begun, 1u);
+  EXPECT_EQ(again.found().jobs[0].reached, 31u);
+}
+
+TEST(journal, a_journal_in_memory_loses_no_earlier_line_while_its_disk_is_full) {
+  const auto disk = std::make_shared<memory_journal>();
+  journal j(disk);
+  EXPECT_EQ(test::error_text(j.append(journal_queued(queued(2)))), "");
+  disk->full = true;
+  EXPECT_EQ(test::error_text(j.append(journal_begun(2))), "journal: cannot be written: No space left on device");
+  EXPECT_EQ(journal(disk).found().jobs.at(0).begun, 0u);
+  EXPECT_EQ(test::error_text(journal(disk).opened()), "journal: cannot be written: No space left on device");
+  disk->full = false;
+  EXPECT_EQ(test::error_text(j.append(journal_begun(2))), "");
+  EXPECT_EQ(journal(disk).found().jobs.at(0).begun, 1u);
 }
 
 // A journal of a version that did not store results.

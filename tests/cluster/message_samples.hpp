@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/control/messages.hpp"
+#include "runtime/cluster/messages.hpp"
 
 namespace troupe::control {
 

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "actors/control/controller/journal.hpp"
 #include "runtime/base/printable.hpp"
+#include "runtime/cluster/controller/journal.hpp"
 #include "tests/cluster/processes.hpp"
 
 namespace troupe::testing_cluster {

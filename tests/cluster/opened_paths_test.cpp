@@ -9,7 +9,8 @@
 #include <cstdlib>
 #include <set>
 
-#include "actors/control/controller/trust.hpp"
+#include "actors/control/frames.hpp"
+#include "runtime/cluster/controller/trust.hpp"
 #include "runtime/data/random.hpp"
 #include "runtime/exchange/client/frames.hpp"
 #include "runtime/node/config/job_keys.hpp"

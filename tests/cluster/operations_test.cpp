@@ -1,6 +1,6 @@
 // Tests of operations of the control plane: how work_of() performs them, the actor that does it on
 // a thread of its own, and the table of the operations (controller/operations.hpp).
-#include "actors/control/controller/operations.hpp"
+#include "runtime/cluster/controller/operations.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "actors/control/controller/member.hpp"
 #include "actors/control/host/operation_actor.hpp"
+#include "runtime/cluster/controller/member.hpp"
 #include "tests/cluster/failing_controller.hpp"
 
 namespace troupe::control {

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "actors/control/job_folder_names.hpp"
+#include "runtime/cluster/job_folder_names.hpp"
 #include "runtime/node/post_mortem.hpp"
 #include "tests/error_text.hpp"
 

@@ -2,6 +2,7 @@
 // undisturbed run.
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
@@ -34,23 +35,37 @@ class cluster_recovery : public cluster_test {
     EXPECT_TRUE(r.events.back().event.is<done_event>()) << message_of(r.events.back().event);
     EXPECT_EQ(r.outcome.exit_code(), 0);
   }
+  // Stops a job of `set` that would not end by itself. Its weights are those of a job that loses no
+  // node and ends after as many steps. Returns the results of both, the stopped job first.
+  std::pair<run_result, run_result> stop_and_compare(background& b, const std::vector<std::string>& set) {
+    EXPECT_EQ(ask("n1", "stop").how, repl_reply::kind::ok);
+    auto r = b.join();
+    expect_done(r);
+    if (HasFatalFailure()) return {r, {}};
+    for (const auto& node : names_)  // a job would wait for a missing node
+      if (!daemons_.contains(node)) {
+        start(node);
+        EXPECT_TRUE(joined(node));
+      }
+    auto unbroken = run(tiny_job(), with(set, {"train.finish.steps=" + std::to_string(r.events.back().event.step)}));
+    expect_done(unbroken);
+    EXPECT_NE(r.text("weights_sha256"), "");
+    EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
+    return {std::move(r), std::move(unbroken)};
+  }
 };
 
 TEST_F(cluster_recovery, a_killed_node_is_left_out_and_added_again_with_the_same_weights) {
   make_cluster(4);
   start_all();
-  const auto set = with(workers(4, 2), {"train.finish.steps=6000", "eval.every=0"});
-  const auto unbroken = run(tiny_job(), set);
-  expect_done(unbroken);
-  auto b = begin(tiny_job(), with(set, {"checkpoint.every=100"}));
+  const auto set = with(workers(4, 2), {"eval.every=0"});
+  auto b = begin(tiny_job(), endless(with(set, {"checkpoint.every=100"})));
   ASSERT_TRUE(b->wait_event("step", 20s, 250));
   kill_hard("n2");  // a worker and a shard
   ASSERT_TRUE(b->wait_event("recovered", 10s));
   start("n2");
   ASSERT_TRUE(b->wait_event("moved", 20s)) << "the node is added again";
-  const auto r = b->join();
-  expect_done(r);
-  EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
+  const auto [r, unbroken] = stop_and_compare(*b, set);
   const auto* e = first(r, "recovered");
   ASSERT_TRUE(e);
   EXPECT_NE(message_of(e->event).find("node n2 is lost"), std::string::npos) << message_of(e->event);
@@ -83,18 +98,22 @@ TEST_F(cluster_recovery, a_killed_node_is_added_again_when_every_node_has_a_serv
 TEST_F(cluster_recovery, a_lost_worker_costs_at_most_the_step_in_progress) {
   make_cluster(4);
   start_all();
-  const auto set = with(workers(4, 1), {"train.finish.steps=6000", "eval.every=500"});
-  const auto unbroken = run(tiny_job(), set);
-  expect_done(unbroken);
-  auto b = begin(tiny_job(), set);
+  const auto set = with(workers(4, 1), {"eval.every=100"});
+  auto b = begin(tiny_job(), with(endless(set), {"eval.every=100"}));
   ASSERT_TRUE(b->wait_event("step", 20s, 250));
   kill_hard("n3");
+  daemons_.erase("n3");
   ASSERT_TRUE(b->wait_event("recovered", 10s));
-  const auto r = b->join();
-  expect_done(r);
-  EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
-  EXPECT_EQ(r.count("eval"), unbroken.count("eval"));
-  EXPECT_EQ(r.count("checkpoint"), 0u) << "no checkpoint was needed";
+  ASSERT_TRUE(b->wait_event("step", 20s, 500));
+  const auto [r, unbroken] = stop_and_compare(*b, set);
+  ASSERT_FALSE(HasFatalFailure());
+  const auto last = r.events.back().event.step;  // only the job that ends by itself evaluates it
+  const auto evaluations = [&](const run_result& of) {
+    return std::count_if(of.events.begin(), of.events.end(),
+                         [&](const job_event& e) { return e.event.is<eval_event>() && e.event.step < last; });
+  };
+  EXPECT_EQ(evaluations(r), evaluations(unbroken));
+  EXPECT_EQ(r.count("checkpoint"), unbroken.count("checkpoint")) << "only that of the last step: none was needed to recover";
   const auto* e = first(r, "recovered");
   ASSERT_TRUE(e);
   EXPECT_LE(value(*e, "steps_again"), 1) << "lockstep repeats at most one step";
@@ -106,14 +125,11 @@ TEST_F(cluster_recovery, a_lost_worker_costs_at_most_the_step_in_progress) {
 TEST_F(cluster_recovery, a_lost_shard_continues_from_its_replica_repeating_at_most_one_step) {
   make_cluster(4);
   start_all();
-  const auto set = with(workers(4, 4), {"train.finish.steps=3000", "eval.every=0", "topology.replicas=2"});
-  const auto unbroken = run(tiny_job(), set);
-  expect_done(unbroken);
-  EXPECT_EQ(unbroken.text("weights_sha256"), run(tiny_job(), with(set, {"topology.replicas=1"})).text("weights_sha256"));
+  const auto set = with(workers(4, 4), {"eval.every=0"});
   const auto rounds = from_environment("TROUPE_KILL_ROUNDS", 1);
   for (std::uint64_t round = 0; round < rounds; ++round) {
     SCOPED_TRACE(round);
-    auto b = begin(tiny_job(), set);
+    auto b = begin(tiny_job(), endless(with(set, {"topology.replicas=2"})));
     std::uint64_t step = 100;
     for (const std::string node : {"n2", "n4", "n3"}) {
       ASSERT_TRUE(b->wait_event("step", 20s, step += 400));
@@ -121,9 +137,8 @@ TEST_F(cluster_recovery, a_lost_shard_continues_from_its_replica_repeating_at_mo
       start(node);
       ASSERT_TRUE(joined(node));
     }
-    const auto r = b->join();
-    expect_done(r);
-    EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
+    ASSERT_TRUE(b->wait_event("step", 20s, step + 100));
+    const auto [r, unbroken] = stop_and_compare(*b, with(set, {"topology.replicas=1"}));
     EXPECT_GE(r.count("recovered"), 2u);
     for (const auto& e : r.events)
       if (e.event.is<recovered_event>()) {
@@ -137,13 +152,11 @@ TEST_F(cluster_recovery, a_lost_shard_continues_from_its_replica_repeating_at_mo
 TEST_F(cluster_recovery, a_rolling_restart_of_all_nodes_changes_no_bit) {
   make_cluster(4);
   start_all();
-  const auto set = with(workers(4, 2), {"train.finish.steps=9000", "eval.every=0"});
-  const auto unbroken = run(tiny_job(), set);
-  expect_done(unbroken);
-  auto b = begin(tiny_job(), set);
+  const auto set = with(workers(4, 2), {"eval.every=0"});
+  auto b = begin(tiny_job(), endless(set));
   std::uint64_t step = 0;
   for (const std::string node : {"n1", "n2", "n3", "n4"}) {
-    ASSERT_TRUE(b->wait_event("step", 60s, step += 300)) << node;
+    ASSERT_TRUE(b->wait_event("step", 60s, step += 100)) << node;
     daemon(node).signal(SIGTERM);
     EXPECT_EQ(daemon(node).wait(25s), 0) << daemon(node).log();
     daemons_.erase(node);
@@ -152,23 +165,19 @@ TEST_F(cluster_recovery, a_rolling_restart_of_all_nodes_changes_no_bit) {
       ASSERT_TRUE(joined(node));
     }
   }
-  const auto r = b->join();
-  expect_done(r);
+  const auto [r, unbroken] = stop_and_compare(*b, set);
   EXPECT_EQ(r.count("preempted"), 1u) << "when the coordinator's daemon shut down";
   EXPECT_EQ(r.count("recovered"), 0u);
-  EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
 }
 
 // The job has 2, 4, 1 and 3 nodes in turn.
 TEST_F(cluster_recovery, nodes_that_leave_and_join_during_a_job_change_no_bit) {
   make_cluster(4);
   start_all();
-  const auto set = with(workers(4, 1), {"train.finish.steps=9000", "eval.every=0", "job.min_nodes=1"});
-  const auto unbroken = run(tiny_job(), set);
-  expect_done(unbroken);
-  auto b = begin(tiny_job(), set);
+  const auto set = with(workers(4, 1), {"eval.every=0", "job.min_nodes=1"});
+  auto b = begin(tiny_job(), endless(set));
   std::uint64_t step = 0;
-  const auto go_on = [&] { return b->wait_event("step", 60s, step += 250); };
+  const auto go_on = [&] { return b->wait_event("step", 60s, step += 100); };
   const auto leave = [&](const std::string& node) {
     daemon(node).signal(SIGTERM);
     EXPECT_EQ(daemon(node).wait(25s), 0);
@@ -186,17 +195,15 @@ TEST_F(cluster_recovery, nodes_that_leave_and_join_during_a_job_change_no_bit) {
   leave("n2"), leave("n3"), leave("n4");
   ASSERT_TRUE(go_on());
   come("n2"), come("n4");
-  const auto r = b->join();
-  expect_done(r);
+  const auto [r, unbroken] = stop_and_compare(*b, set);
   EXPECT_EQ(r.count("recovered"), 0u);
   EXPECT_GE(r.count("moved"), 8u);
-  EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
 }
 
 TEST_F(cluster_recovery, a_job_without_a_checkpoint_restarts_at_step_0_when_a_shard_is_lost) {
   make_cluster(3);
   start_all();
-  const auto set = with(workers(3, 3), {"train.finish.steps=2000", "eval.every=0"});
+  const auto set = with(workers(3, 3), {"train.finish.steps=300", "eval.every=0"});
   const auto unbroken = run(tiny_job(), set);
   auto b = begin(tiny_job(), set);
   ASSERT_TRUE(b->wait_event("step", 20s, 20));
@@ -223,7 +230,7 @@ TEST_F(cluster_recovery, a_job_that_began_from_a_file_restarts_from_it_when_a_sh
   const auto kept = path("kept.safetensors");
   std::filesystem::copy_file(file, kept);
   const auto at = load_checkpoint(kept).value().step;
-  const auto set = with(workers(3, 3), {"train.finish.steps=" + std::to_string(at + 3000), "eval.every=0"});
+  const auto set = with(workers(3, 3), {"train.finish.steps=" + std::to_string(at + 400), "eval.every=0"});
   const auto unbroken = run_with(cluster_submission::beginning::checkpoint, kept, tiny_job(), set);
   expect_done(unbroken);
   auto b = begin_with(cluster_submission::beginning::checkpoint, kept, tiny_job(), set);
@@ -239,9 +246,8 @@ TEST_F(cluster_recovery, a_job_that_began_from_a_file_restarts_from_it_when_a_sh
 TEST_F(cluster_recovery, a_stopped_node_is_left_out_and_fenced_when_it_wakes) {
   make_cluster(3);
   start_all();
-  const auto set = with(workers(3, 2), {"train.finish.steps=3000", "eval.every=0", "checkpoint.every=100"});
-  const auto unbroken = run(tiny_job(), set);
-  auto b = begin(tiny_job(), set);
+  const auto set = with(workers(3, 2), {"eval.every=0", "checkpoint.every=100"});
+  auto b = begin(tiny_job(), endless(set));
   ASSERT_TRUE(b->wait_event("step", 20s, 120));
   const auto begun = clock::now();
   daemon("n2").signal(SIGSTOP);
@@ -249,9 +255,7 @@ TEST_F(cluster_recovery, a_stopped_node_is_left_out_and_fenced_when_it_wakes) {
   std::printf("SIGSTOP: recovered after %d ms\n", static_cast<int>(since(begun).count()));
   daemon("n2").signal(SIGCONT);
   ASSERT_TRUE(daemon("n2").wait_log("is lost", 10s));
-  const auto r = b->join();
-  expect_done(r);
-  EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
+  stop_and_compare(*b, set);
 }
 
 // The coordinator is stopped for longer than the other nodes' timeout. All shards live, so at most
@@ -280,9 +284,8 @@ TEST_F(cluster_recovery, a_stopped_coordinator_continues_from_surviving_state_wh
 TEST_F(cluster_recovery, sigterm_of_a_node_hands_its_state_over_and_the_job_continues) {
   make_cluster(3);
   start_all();
-  const auto set = with(workers(3, 3), {"train.finish.steps=8000", "eval.every=0"});
-  const auto unbroken = run(tiny_job(), set);
-  auto b = begin(tiny_job(), set);
+  const auto set = with(workers(3, 3), {"eval.every=0"});
+  auto b = begin(tiny_job(), endless(set));
   for (const std::string node : {"n2", "n3"}) {
     ASSERT_TRUE(b->wait_event("step", 20s, node == "n2" ? 50 : 500));
     daemon(node).signal(SIGTERM);
@@ -291,11 +294,9 @@ TEST_F(cluster_recovery, sigterm_of_a_node_hands_its_state_over_and_the_job_cont
     start(node);
     ASSERT_TRUE(joined(node));
   }
-  const auto r = b->join();
-  expect_done(r);
+  const auto [r, unbroken] = stop_and_compare(*b, set);
   EXPECT_FALSE(first(r, "recovered")) << "no state was lost";
   EXPECT_GE(r.count("moved"), 3u) << "n2 drained, n2 added, n3 drained";
-  EXPECT_EQ(r.text("weights_sha256"), unbroken.text("weights_sha256"));
 }
 
 TEST_F(cluster_recovery, a_job_begins_without_a_missing_node_and_adds_it_when_it_joins) {
@@ -303,15 +304,13 @@ TEST_F(cluster_recovery, a_job_begins_without_a_missing_node_and_adds_it_when_it
   start("n1");
   start("n2");
   ASSERT_TRUE(joined("n2"));
-  const auto set = with(workers(3, 3), {"train.finish.steps=6000", "eval.every=0"});
-  auto b = begin(tiny_job(), set);
+  const auto set = with(workers(3, 3), {"eval.every=0"});
+  auto b = begin(tiny_job(), endless(set));
   ASSERT_TRUE(b->wait_event("recovered", 20s));
   start("n3");
   ASSERT_TRUE(b->wait_event("moved", 20s));
-  const auto r = b->join();
-  expect_done(r);
+  const auto [r, unbroken] = stop_and_compare(*b, set);
   EXPECT_NE(message_of(first(r, "recovered")->event).find("no daemon answers as n3"), std::string::npos);
-  EXPECT_EQ(r.text("weights_sha256"), run(tiny_job(), set).text("weights_sha256"));
 }
 
 TEST_F(cluster_recovery, a_restarted_coordinator_continues_its_jobs_and_their_clients_follow) {
@@ -362,17 +361,15 @@ TEST_F(cluster_recovery, random_node_deaths_do_not_change_the_final_weights) {
   make_cluster(4);
   start_all();
   const auto rounds = from_environment("TROUPE_KILL_ROUNDS", 2);  // three deaths each; more in scripts/nightly
-  const auto set = with(workers(4, 2), {"train.finish.steps=5000", "eval.every=0"});
-  const auto unbroken = run(tiny_job(), set);
-  expect_done(unbroken);
+  const auto set = with(workers(4, 2), {"eval.every=0"});
   for (std::uint64_t round = 0; round < rounds; ++round) {
     SCOPED_TRACE(round);
     std::mt19937_64 r(static_cast<std::uint64_t>(round));
-    auto b = begin(tiny_job(), with(set, {"checkpoint.every=" + std::to_string(20 + r() % 200)}));
+    auto b = begin(tiny_job(), endless(with(set, {"checkpoint.every=" + std::to_string(20 + r() % 200)})));
     std::uint64_t step = 1;
     for (int death = 0; death < 3; ++death) {
-      step += r() % 900;
-      if (!b->wait_event("step", 30s, step)) break;  // the job may be over
+      step += r() % 300;
+      ASSERT_TRUE(b->wait_event("step", 30s, step)) << death;
       const auto first_to_go = "n" + std::to_string(r() % 5 == 0 ? 1 : 2 + r() % 3);
       const auto second = "n" + std::to_string(2 + r() % 3);
       kill_hard(first_to_go);
@@ -383,9 +380,8 @@ TEST_F(cluster_recovery, random_node_deaths_do_not_change_the_final_weights) {
       start(first_to_go);
       ASSERT_TRUE(joined(first_to_go));
     }
-    const auto done = b->join();
-    expect_done(done);
-    EXPECT_EQ(done.text("weights_sha256"), unbroken.text("weights_sha256"));
+    ASSERT_TRUE(b->wait_event("step", 30s, step + 300));
+    stop_and_compare(*b, set);
   }
 }
 

@@ -1,5 +1,6 @@
 // Rights of the certificate roles on live daemons, at the coordinator's node and at a member: with
 // the programs, and with messages that the programs do not send.
+#include "actors/control/frames.hpp"
 #include "runtime/exchange/client/frames.hpp"
 #include "runtime/exchange/hub/message.hpp"
 #include "runtime/exchange/troupe_exchange.h"

@@ -10,8 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "actors/control/messages.hpp"
+#include "actors/control/frames.hpp"
 #include "runtime/base/result.hpp"
+#include "runtime/cluster/messages.hpp"
 #include "runtime/node/net/operator_options.hpp"
 #include "runtime/node/net/tcp_transport.hpp"
 #include "tests/cluster/processes.hpp"

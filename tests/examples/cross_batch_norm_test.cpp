@@ -86,42 +86,6 @@ TEST(cross_batch_norm_example, four_packets_equal_one_batch) {
   }
 }
 
-// The restarted stage has lost the statistics that its peers had sent, so the step cannot be
-// completed and the job ends.
-TEST(cross_batch_norm_example, a_restarted_worker_ends_the_job_with_an_error_naming_it) {
-  const auto dev = make_cpu_device();
-  std::vector<node_spec> nodes(3);
-  for (std::uint32_t i = 0; i < 3; ++i) {
-    nodes[i].name = "n" + std::to_string(i + 1);
-    nodes[i].roles = {i == 0 ? "coordinator" : "worker"};
-  }
-  nodes[0].roles.insert(nodes[0].roles.end(), {"server", "data"});
-  shape_of_job s;
-  s.workers = 2;
-  s.sub_solvers = 4;
-  s.steps = 20;
-  auto made = prepare_job(normalised(s), with_plugin(), nodes);
-  ASSERT_TRUE(made);
-  const auto j = *made;
-  sim::world_config c;
-  c.dev = dev.get();
-  sim::world w(c);
-  for (const auto& r : j->plan.roles) w.add(r.id, r.node, make_role(j, r.id));
-  w.remake = [&](role_id r, std::uint32_t incarnation) { return make_role(j, r, incarnation); };
-  std::string end;
-  w.on_event = [&](const event_effect& e) {
-    if (e.is<done_event>() || e.is<error_event>()) end = std::string(name_of(e).name) + ": " + message_of(e);
-  };
-  w.at(duration(1'500'000), [&] { w.crash(1); });
-  w.at(duration(2'000'000), [&] { w.restart(1); });
-  envelope go;
-  go.h.dst = role_id{0};
-  go.body = start{};
-  w.inject(go);
-  ASSERT_TRUE(w.run(2'000'000, [&] { return !end.empty(); }));
-  EXPECT_EQ(end, "error: node n2 is lost: worker0/norm was restarted, and the messages of its peers are lost");
-}
-
 TEST(cross_batch_norm_example, refuses_too_few_sub_solvers_before_the_job_starts) {
   shape_of_job s;
   s.sub_solvers = 2;

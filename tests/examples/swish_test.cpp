@@ -1,4 +1,4 @@
-// The example layer passes check_layer_type.
+// The example layers pass check_layer_type.
 #include <gtest/gtest.h>
 
 #include "ops/check_layer.hpp"
@@ -7,15 +7,18 @@
 namespace troupe {
 namespace {
 
-TEST(swish_example, passes_check_layer) {
+class swish_example : public testing::TestWithParam<const char*> {};
+
+TEST_P(swish_example, passes_check_layer) {
   auto t = stock_tables();
   register_plugin(t);
   EXPECT_EQ(troupe_abi_version(), abi_version);
   const auto dev = make_cpu_device();
-  const auto* row = t.layers.find("swish");
+  const auto* row = t.layers.find(GetParam());
   ASSERT_NE(row, nullptr);
   for (const auto& finding : check_layer_type(*row, *dev)) ADD_FAILURE() << finding;
 }
+INSTANTIATE_TEST_SUITE_P(layers, swish_example, testing::Values("swish", "learned_swish"));
 
 }  // namespace
 }  // namespace troupe

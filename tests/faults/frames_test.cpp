@@ -144,23 +144,30 @@ class cluster_frames : public cluster_test {
 
 TEST_F(cluster_frames, mutated_frames_leave_memory_and_descriptors_of_a_daemon_unchanged) {
   const auto most = from_environment("TROUPE_LIVE_FRAMES", 10'000);
-  std::uint64_t sent = 0, rounds = 0;
+  std::uint64_t sent = 0;
   while (sent < std::max<std::uint64_t>(most / 4, 5'000)) sent += round();  // memory reaches its maximum
   ASSERT_EQ(run(tiny_job(), workers(1, 1)).outcome.exit_code(), 0);
-  const auto memory = memory_of(daemon("n1"));
   const auto descriptors = daemon("n1").descriptors();
-  const auto begun = clock::now();
-  for (sent = 0; sent < most; ++rounds) sent += round();
-  const auto took = since(begun), over = millis(10'000);
-  const auto end = clock::now();
-  while (daemon("n1").descriptors() > descriptors && since(end) < over) daemon("n1").wait_log("\x01", 20ms);
-  EXPECT_LE(daemon("n1").descriptors(), descriptors) << "leaked descriptors";
-  EXPECT_EQ(run(tiny_job(), workers(1, 1)).outcome.exit_code(), 0) << "still runs jobs";
-  const auto more = memory_of(daemon("n1")) - memory;
-  EXPECT_LE(more, 1.0) << "MiB";
-  std::printf("%llu mutated frames on live ports in %.1f s (%llu sessions): %.2f MiB more, no more descriptors\n",
-              static_cast<unsigned long long>(sent), std::chrono::duration<double>(took).count(),
-              static_cast<unsigned long long>(rounds) * 46, more);
+  // Memory that is leaked grows with every batch of frames. Memory that the allocator keeps (an
+  // arena of another thread, a buffer for the longest frame yet) grows once.
+  double more = 0;
+  for (int batch = 0; batch < 4; ++batch) {
+    const auto memory = memory_of(daemon("n1"));
+    const auto begun = clock::now();
+    std::uint64_t rounds = 0;
+    for (sent = 0; sent < most; ++rounds) sent += round();
+    const auto took = since(begun), over = millis(10'000);
+    const auto end = clock::now();
+    while (daemon("n1").descriptors() > descriptors && since(end) < over) daemon("n1").wait_log("\x01", 20ms);
+    EXPECT_LE(daemon("n1").descriptors(), descriptors) << "leaked descriptors";
+    EXPECT_EQ(run(tiny_job(), workers(1, 1)).outcome.exit_code(), 0) << "still runs jobs";
+    more = memory_of(daemon("n1")) - memory;
+    std::printf("%llu mutated frames on live ports in %.1f s (%llu sessions): %.2f MiB more, no more descriptors\n",
+                static_cast<unsigned long long>(sent), std::chrono::duration<double>(took).count(),
+                static_cast<unsigned long long>(rounds) * 46, more);
+    if (more <= 1.0) return;
+  }
+  FAIL() << "each of four batches of frames adds memory, the last " << more << " MiB";
 }
 
 }  // namespace

@@ -34,12 +34,12 @@ TEST(fuzz, all_targets_are_linked) {
   std::set<std::string> linked;
   for (const auto& t : targets()) EXPECT_TRUE(linked.insert(t.name).second) << t.name;
   EXPECT_EQ(linked,
-            (std::set<std::string>{"caffemodel",     "checkpoint", "cluster_file", "control",      "csv",       "exchange",
-                                   "frame",          "hdf5",       "hello",        "http",         "idx",       "image",
-                                   "job_file",       "journal",    "layout",       "lmdb",         "message",   "message_log",
-                                   "message_stream", "net_file",   "npy",          "npz",          "onnx",      "packed",
-                                   "prototxt",       "recording",  "repl_line",    "request_body", "run_files", "safetensors",
-                                   "shared_buffers", "trace",      "web_socket"}));
+            (std::set<std::string>{"caffemodel",  "checkpoint",     "cluster_file", "control",   "csv",          "exchange",
+                                   "form_data",   "frame",          "hdf5",         "hello",     "http",         "idx",
+                                   "image",       "job_file",       "journal",      "layout",    "lmdb",         "message",
+                                   "message_log", "message_stream", "net_file",     "npy",       "npz",          "onnx",
+                                   "packed",      "prototxt",       "recording",    "repl_line", "request_body", "run_files",
+                                   "safetensors", "shared_buffers", "trace",        "web_socket"}));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Fuzz target: the first messages of a connection, hello and refusal.
 #include "runtime/node/net/hello.hpp"
+#include "runtime/access/names.hpp"
 
 #include "tests/fuzz/target.hpp"
 

@@ -1,5 +1,5 @@
 // Fuzz target: the coordinator's journal. If the first byte is 'r', its lines get valid checksums.
-#include "actors/control/controller/journal.hpp"
+#include "runtime/cluster/controller/journal.hpp"
 
 #include "runtime/checksum/crc32c.hpp"
 #include "tests/fuzz/target.hpp"

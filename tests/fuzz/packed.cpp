@@ -28,6 +28,7 @@ void read_blocks(const packed_layout& l, std::vector<std::uint8_t> b, std::size_
   const auto opened = open_packed(bytes_in_memory(std::move(b)), "packed");
   must(opened.has_value(), "a header is valid only sometimes");
   const auto& s = **opened;
+  must(s.class_names().empty() || static_cast<std::int64_t>(s.class_names().size()) == s.classes(), "a class has no name");
   for (const auto part : {split::train, split::test})
     for (std::int64_t i = 0; i < std::min<std::int64_t>(s.size(part), 100); ++i) {
       // Numbers of 4 bytes, both examples and labels.
@@ -67,7 +68,7 @@ std::vector<std::string> sound_packed() {
     h.type = type;
     h.example = type == dtype::i32 ? shape{8} : shape{1, 2, 3}, h.label = type == dtype::i32 ? shape{8} : shape{};
     h.classes = 3, h.train = 10, h.test = 4, h.block_examples = 4;
-    if (type == dtype::u8) h.scaling = {{1.0 / 255}, {0.5}};
+    if (type == dtype::u8) h.scaling = {{1.0 / 255}, {0.5}}, h.class_names = {"cat", "", "d\xf6g"};
     if (type == dtype::i32) h.symbols = {"a", "b", "\xc3\xa9"}, h.vocabulary = 3;
     if (type == dtype::f32) h.targets = true, h.classes = 0, h.label = shape{2};
     const auto bytes = packed_alignment + (h.blocks(split::train) + h.blocks(split::test)) * h.block_bytes();

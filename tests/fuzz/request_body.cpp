@@ -1,5 +1,6 @@
-// Fuzz target: bodies of POST /predict. The first byte selects the net and whether numbers are raw.
-#include "runtime/node/serving/request_body.hpp"
+// Fuzz target: bodies of POST /predict. The first byte selects the net, whether numbers are raw,
+// whether images are resized, and whether the body is a form with such bodies.
+#include "runtime/node/serving/request_form.hpp"
 
 #include "runtime/node/config/job_file.hpp"
 #include "runtime/node/node_tables.hpp"
@@ -56,7 +57,8 @@ void read_request_body(input in) {
   reader r(in);
   const auto select = r.number(1);
   const auto& j = *jobs[select % 3];
-  const auto made = examples_of_body(text(r.rest()), j, select / 3 % 2 == 1, most_examples);
+  const std::string type = select / 12 % 2 == 1 ? "multipart/form-data; boundary=b" : "";
+  const auto made = examples_of_request(text(r.rest()), type, j, {select / 3 % 2 == 1, select / 6 % 2 == 1}, most_examples);
   if (!made) return must(!made.error().text.empty(), "refused without a reason");
   must(made->n >= 0 && made->n <= most_examples, "more examples than allowed");
   must(static_cast<std::int64_t>(made->values.size()) == made->n * j.data->example().count(), "values without an example");
@@ -75,6 +77,8 @@ std::vector<std::string> sound_request_body() {
                                with(1, npy + numbers),
                                with(5, npy + numbers)};
   const auto pixels = image_test::picture(4, 2, 3, 1);
+  const std::string part = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n";
+  all.push_back(with(13, part + "{\"examples\": [[1, 2, 3, 4, 5, 6]]}\r\n" + part + npy + numbers + "\r\n--b--\r\n"));
   for (const auto& image : {image_test::png_of(4, 2, pixels), image_test::jpeg_of(4, 2, pixels)})
     all.push_back(with(0, text(image)));
   return all;

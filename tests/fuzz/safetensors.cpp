@@ -1,8 +1,8 @@
-// Fuzz target: safetensors files, with and without Troupe's checksums.
+// Fuzz target: safetensors files, with and without Troupe's checksums, and their headers alone.
 #include <memory>
 
 #include "runtime/record/safetensors.hpp"
-#include "tests/fuzz/target.hpp"
+#include "tests/fuzz/as_file.hpp"
 #include "tests/runtime/record/record_temp_dir.hpp"
 
 namespace troupe::fuzz {
@@ -10,12 +10,16 @@ namespace {
 
 void read_safetensors_bytes(input in) {
   const auto owner = std::make_shared<const std::string>(text(in));
+  const as_file file(in);
   for (const auto check : {integrity::when_present, integrity::required}) {
     const auto r = parse_safetensors(owner, owner->data(), owner->size(), check);
+    const auto metadata = read_safetensors_metadata(file.path(), check);
+    must(metadata || !metadata.error().message.empty(), "its header is refused without a reason");
     if (!r) {
       must(!r.error().message.empty(), "refused without a reason");
       continue;
     }
+    must(metadata && *metadata == r->metadata, "the header alone is read differently");
     std::size_t bytes = 0;
     for (const auto& [name, t] : r->named) bytes += static_cast<std::size_t>(t.count()) * size_of(t.type());
     must(bytes <= owner->size(), "the tensors are larger than the file");

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 """Compares imported nets of Caffe with PyTorch: a LeNet with ceil-mode pooling and LRN, a net with
-BatchNorm, Scale, an average over clipped windows, Eltwise and Concat, and random nets of windows that differ by axis. The .caffemodel is written here, byte by
-byte; the reference is PyTorch's functions, called as Caffe's documentation and sources define its layers.
+BatchNorm, Scale, an average over clipped windows, Eltwise and Concat, and random nets of windows that differ by axis. The .caffemodel is written by caffe_bytes.py;
+the reference is PyTorch's functions, called as Caffe's documentation and sources define its layers.
 
 usage: caffe_torch_test.py TROUPE_BINARY
 """
 import json
 import os
-import struct
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import torch
 import torch.nn.functional as F
+
+from caffe_bytes import caffemodel
 
 WINDOWS = 20
 
@@ -57,37 +58,6 @@ layer { name: "global" type: "Pooling" bottom: "both" top: "global" pooling_para
 layer { name: "fc" type: "InnerProduct" bottom: "global" top: "fc" inner_product_param { num_output: 5 } }
 layer { name: "prob" type: "Softmax" bottom: "fc" top: "prob" }
 """
-
-
-# --- the wire format of Protocol Buffers
-
-
-def varint(v):
-    out = b""
-    while v >= 128:
-        out += bytes([v & 127 | 128])
-        v >>= 7
-    return out + bytes([v])
-
-
-def field(number, payload):
-    return varint(number << 3 | 2) + varint(len(payload)) + payload
-
-
-def blob(array, old=False):
-    raw = field(5, array.astype("<f4").tobytes())
-    if not old:
-        return field(7, field(1, b"".join(varint(d) for d in array.shape))) + raw
-    dims = [1] * (4 - array.ndim) + list(array.shape)
-    return b"".join(varint(n << 3) + varint(d) for n, d in zip((1, 2, 3, 4), dims)) + raw
-
-
-def caffemodel(layers, old):
-    """Layers as LayerParameter (100: name 1, blobs 7), or as V1LayerParameter (2: name 4, blobs 6)."""
-    number, name_at, blobs_at = (2, 4, 6) if old else (100, 1, 7)
-    return b"".join(
-        field(number, field(name_at, name.encode()) + b"".join(field(blobs_at, blob(a, old)) for a in arrays))
-        for name, arrays in layers.items())
 
 
 # --- Caffe's layers

@@ -26,6 +26,7 @@ dynamics = {{ rule = "sgd", lr = 0.1 }}
 finish = {{ steps = {steps} }}
 [pipeline]
 packets = {packets}
+sub_solvers = {packets}
 [topology]
 workers_per_group = {workers}
 """
@@ -138,9 +139,54 @@ def class_weights(folder):
     want = by_torch(begin, x, lambda out: sum(loss(out[15 * k:15 * k + 15], p) for k, p in enumerate(parts)) / 4)
     for workers in (1, 2):
         same(trained(folder, data, layers, packets=4, workers=workers), want, f"4 packets, {workers} workers")
+    # The loss of an evaluation is the weighted mean over all of its examples, whatever its batches.
+    split = 'source = "numpy"\npath = "e.npz"\nbatch = 10'
+    marked = numpy.where(numpy.arange(60) % 7 == 3, -1, y)
+    for labels in (y, marked):
+        numpy.savez(os.path.join(folder, "e.npz"), x_train=x, y_train=y, x_test=x, y_test=labels)
+        got = trained(folder, split, layers + '[[layer]]\nname = "accuracy"\ntype = "accuracy"\ninputs = ["ip", "label"]\n', steps=3)
+        out = torch.tensor(x) @ torch.tensor(got["ip.weight"].reshape(3, 4)).T + torch.tensor(got["ip.bias"].reshape(1, 3))
+        loss = torch.nn.CrossEntropyLoss(weight=torch.tensor(balanced, dtype=torch.float64), ignore_index=-1)(out, torch.tensor(labels)).item()
+        right = (out.argmax(1).numpy() == labels)[labels >= 0].mean()
+        for batch in (1, 8, 60):
+            done = run(folder, "test", "job.toml", "--json", "--weights", "net.safetensors", "--set", f"eval.batch={batch}")
+            seen = [json.loads(line) for line in done.stdout.splitlines() if '"eval"' in line]
+            assert len(seen) == 1, done.stdout
+            numpy.testing.assert_allclose([seen[0]["loss"], seen[0]["accuracy"]], [loss, right], rtol=1e-5, err_msg=f"eval.batch {batch}")
     write(folder, data, LINEAR.format(outputs=4, loss="softmax_loss", more='class_weights = "balanced"'))
     text = run(folder, "check", "job.toml").stdout
     assert "layer 'loss': expects as many logits as class_weights (3)" in text, text
+
+
+def ignored(folder):
+    """Labels that do not count, of numpy and csv: as CrossEntropyLoss(ignore_index) over the whole batch, also over several packets."""
+    x, y = rng.normal(size=(40, 3)), rng.integers(0, 3, 40)
+    y[:3] = [0, 1, 2]
+    y[rng.random(40) < 0.4] = -100
+    y[10:20] = -100  # a whole packet
+    y[3], y[25] = 255, 255
+    numpy.savez(os.path.join(folder, "g.npz"), x_train=x, y_train=y)
+    with open(os.path.join(folder, "g.csv"), "w") as f:
+        f.write("a,b,c,y\n" + "".join(",".join(repr(float(n)) for n in a) + f",{b}\n" for a, b in zip(x, y)))
+    sources = ('source = "numpy"\npath = "g.npz"\ntest_data = ""', 'source = "csv"\npath = "g.csv"\nlabel = "y"')
+    target = torch.tensor(numpy.where(y == 255, -100, y))
+    for weights in (None, [2.0, 0.5, 7.0]):
+        more = 'mean = "batch"' + (f"\nclass_weights = {weights}" if weights else "")
+        layers = LINEAR.format(outputs=3, loss="softmax_loss", more=more)
+        loss = torch.nn.CrossEntropyLoss(weight=torch.tensor(weights, dtype=torch.float64) if weights else None, ignore_index=-100)
+        for source in sources:
+            hashes = set()
+            for packets, workers in ((1, 1), (4, 1), (4, 2)):
+                write(folder, f"{source}\nignore_label = 255\nbatch = 40", layers, packets, workers)
+                done = run(folder, "train", "job.toml", "--no-run", "--json", "--out", "net.safetensors")
+                assert done.returncode == 0, done.stdout
+                got = load(os.path.join(folder, "net.safetensors"))[0]
+                same(got, by_torch(initial(folder), x, lambda out: loss(out, target)), f"{packets} packets, {workers} workers, {weights}")
+                hashes.add((packets, json.loads(done.stdout.splitlines()[-1])["weights_sha256"]))
+            assert len(hashes) == 2, "the bits depend on the number of workers"
+    write(folder, f"{sources[0]}\nignore_label = 255\nbatch = 40", LINEAR.format(outputs=3, loss="softmax_loss", more=""), packets=4)
+    text = run(folder, "check", "job.toml").stdout
+    assert "layer 'loss': some training labels do not count" in text, text
 
 
 def ids(folder):
@@ -156,6 +202,20 @@ def ids(folder):
     write(folder, data, layers.format(999))
     text = run(folder, "check", "job.toml").stdout
     assert "layer 'words': a vocabulary of 999, but the data has 1000 different ids" in text, text
+
+
+def conditions(folder):
+    """Conditions of evaluations are refused for data without test examples, and patience by loss ends a job without an accuracy."""
+    x = rng.normal(size=(20, 2)).astype(numpy.float32)
+    numpy.savez(os.path.join(folder, "p.npz"), x_train=x, y_train=x.sum(1))
+    write(folder, 'source = "numpy"\npath = "p.npz"\ntest_data = ""\nbatch = 10', LINEAR.format(outputs=1, loss="euclidean", more=""))
+    every = ["--set", "eval.every=2"]
+    for key in ("train.finish={patience=3}", "train.finish={target_accuracy=0.9}", 'train.dynamics.schedule={kind="plateau"}'):
+        done = run(folder, "check", "job.toml", *every, "--set", key)
+        assert done.returncode == 2 and "needs evaluations, but source 'numpy' has no test data" in done.stdout, done.stdout
+    stuck = ["--set", "train.finish={patience=3}", "--set", "train.dynamics.lr=0", "--set", "data.validation=0.2"]
+    done = run(folder, "train", "job.toml", "--no-run", "--json", *every, *stuck, "--set", "data.batch=4")
+    assert done.returncode == 0 and json.loads(done.stdout.splitlines()[-1])["steps"] == 8, done.stdout
 
 
 def validation(folder):
@@ -182,7 +242,7 @@ def validation(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        for test in (targets, class_weights, ids, validation):
+        for test in (targets, class_weights, ignored, ids, conditions, validation):
             test(folder)
     print("targets and class weights train as in PyTorch")
 

@@ -27,7 +27,7 @@ KEEP = ARGS[ARGS.index("--keep") + 1] if "--keep" in ARGS else None
 DUMP, TROUPE = ARGS[:2]
 
 # Types that ONNX has no equivalent of, or that are losses and metrics.
-NOT_EXPORTED = {"accuracy", "euclidean", "hinge", "rbm", "sigmoid_cross_entropy", "softmax_loss", "squared_error"}
+NOT_EXPORTED = {"accuracy", "euclidean", "hinge", "rbm", "sigmoid_cross_entropy", "softmax_loss", "squared_error", "unpool"}
 
 
 def draw(folder, seed):

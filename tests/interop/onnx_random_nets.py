@@ -1,4 +1,6 @@
 """Draws job files of random nets from the layer types that have an equivalent in ONNX."""
+import math
+
 import numpy as np
 
 
@@ -76,8 +78,15 @@ class Net:
 
     def element(self):
         rng = self.rng
-        kind = rng.choice(["relu", "leaky", "elu", "sigmoid", "tanh", "gelu", "prelu", "dropout", "bias", "scale"])
-        if kind == "leaky":
+        kinds = ["relu", "leaky", "elu", "sigmoid", "tanh", "gelu", "prelu", "dropout", "bias", "scale", "silu", "relu6"]
+        kind = rng.choice(kinds + ["hard_sigmoid", "hard_swish", "channel_scale"])
+        if kind == "channel_scale":
+            self.scaled_channels()
+        elif kind == "relu6":
+            self.add(kind, self.shape, max=rng.choice([6.0, 0.5]))
+        elif kind == "hard_sigmoid":
+            self.add(kind, self.shape, slope=rng.choice([0.2, 1 / 6]))
+        elif kind == "leaky":
             self.add("relu", self.shape, slope=rng.choice([0.1, 0.25, 1.5]))
         elif kind == "elu":
             self.add("elu", self.shape, alpha=rng.choice([1.0, 0.3]))
@@ -92,18 +101,32 @@ class Net:
         else:
             self.add(kind, self.shape)
 
+    def scaled_channels(self):
+        """The channels by the sigmoids of their first values."""
+        before, shape = self.last, list(self.shape)
+        if before == "data":
+            before = self.add("tanh", shape)
+        ones = [1] * (len(shape) - 1)
+        if ones:
+            self.add("crop", shape[:1] + ones, axis=2, size=ones)
+            if self.rng.random() < 0.5:
+                self.add("flatten", shape[:1])
+        gates = self.add("sigmoid", self.shape)
+        self.add("channel_scale", shape, [before, gates])
+
     def norm(self):
         rng = self.rng
         kind = rng.choice(["batch_norm", "layer_norm", "softmax", "group_norm", "instance_norm"])
-        if kind == "instance_norm" and len(self.shape) < 2:
-            kind = "softmax"
+        pixels = math.prod(self.shape[1:])
+        groupings = [g for g in range(1, self.shape[0] + 1) if self.shape[0] % g == 0 and self.shape[0] // g * pixels > 1]
+        if (kind == "instance_norm" and pixels < 2) or (kind == "group_norm" and not groupings):
+            kind = "softmax"  # one value has no variance, which these layers refuse
         if kind == "batch_norm":
             self.add(kind, self.shape, affine=rng.random() < 0.6, epsilon=rng.choice([1e-5, 0.1]), momentum=rng.choice([0.1, 0.25]))
         elif kind == "layer_norm":
             self.add(kind, self.shape, affine=rng.random() < 0.6, axis=rng.randint(1, len(self.shape)), epsilon=rng.choice([1e-3, 0.1]))
         elif kind == "group_norm":
-            groups = rng.choice([g for g in range(1, self.shape[0] + 1) if self.shape[0] % g == 0])
-            self.add(kind, self.shape, groups=groups, affine=rng.random() < 0.6, epsilon=rng.choice([1e-3, 0.1]))
+            self.add(kind, self.shape, groups=rng.choice(groupings), affine=rng.random() < 0.6, epsilon=rng.choice([1e-3, 0.1]))
         elif kind == "instance_norm":
             self.add(kind, self.shape, affine=rng.random() < 0.6, epsilon=rng.choice([1e-3, 0.1]))
         else:

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
+# size: a builder for each kind of model
 """Imports random models of PyTorch that torch.onnx.export writes, in operator sets 11 to 16: onnx_torch_test.py ONNX_DUMP TROUPE.
 
+Also small nets of known families, rewritten to operator set 18 with their weights in a file beside the model, as PyTorch's exporter does today.
 Predictions of the imported job equal PyTorch's to 1e-5 of the largest. `--seed N` draws other models, `--keep FOLDER` keeps the files.
 """
 import os
@@ -14,6 +16,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import onnx
 import torch
+from onnx import TensorProto, helper
 from torch import nn
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -26,7 +29,7 @@ SEED = int(ARGS[ARGS.index("--seed") + 1]) if "--seed" in ARGS else 1
 KEEP = ARGS[ARGS.index("--keep") + 1] if "--keep" in ARGS else None
 DUMP, TROUPE = ARGS[:2]
 # Operators that the models must have.
-OPERATORS = set("""Add AveragePool BatchNormalization Concat Conv ConvTranspose Div Elu Erf Flatten GRU Gather Gemm GlobalAveragePool InstanceNormalization LSTM LeakyRelu
+OPERATORS = set("""Add AveragePool BatchNormalization Clip Concat Conv ConvTranspose Div Elu Erf Flatten GRU Gather Gemm GlobalAveragePool HardSigmoid HardSwish InstanceNormalization LSTM LeakyRelu
     LogSoftmax MatMul Max MaxPool Mul Neg PRelu Pad Pow RNN ReduceMean Relu Reshape Resize Shape Sigmoid Slice Softmax Squeeze Sub Tanh Transpose
     Unsqueeze Where""".split())
 WORDS = 9  # ids, and at least as many outputs
@@ -305,7 +308,233 @@ def randomise(model, rng):
                     t.abs_().add_(0.1)
 
 
+def block(given, made, kernel=3, stride=1, groups=1, act=nn.ReLU6):
+    return nn.Sequential(nn.Conv2d(given, made, kernel, stride, kernel // 2, groups=groups, bias=False), nn.BatchNorm2d(made), act())
+
+
+class Excite(nn.Module):
+    """Squeeze and excitation."""
+
+    def __init__(self, channels, gate):
+        super().__init__()
+        self.fewer, self.more, self.gate = nn.Conv2d(channels, 2, 1), nn.Conv2d(2, channels, 1), gate()
+
+    def forward(self, x):
+        return x * self.gate(self.more(torch.relu(self.fewer(nn.functional.adaptive_avg_pool2d(x, 1)))))
+
+
+class LastState(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.scores = nn.LSTM(5, 7, batch_first=True), nn.Linear(7, 4)
+
+    def forward(self, x):
+        return self.scores(self.lstm(x)[0][:, -1])
+
+
+class Block(nn.Module):
+    """A block of a transformer, normalised before its two halves."""
+
+    def __init__(self, width, heads, steps, mask, approximate):
+        super().__init__()
+        self.before, self.after = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attention = Attention(width, heads, steps, mask)
+        self.mlp = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(approximate=approximate), nn.Linear(2 * width, width))
+
+    def forward(self, x):
+        x = self.attention(self.before(x))
+        return x + self.mlp(self.after(x))
+
+
+class Bare(nn.Module):
+    """A layer norm written out, with a weight and without a bias."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        d = x - x.mean(-1, keepdim=True)
+        return d / torch.sqrt((d * d).mean(-1, keepdim=True) + 1e-5) * self.weight
+
+
+def transformer(mask, approximate, last):
+    return nn.Sequential(Positions(5, 12), Block(12, 3, 5, mask, approximate), Block(12, 3, 5, mask, approximate), last,
+                         Function(lambda x: x.mean(1)), nn.Linear(12, 4))
+
+
+def encoder_layer(batch_first, norm_first=False, activation="relu"):
+    return nn.TransformerEncoderLayer(12, 3, 24, 0.1, activation, batch_first=batch_first, norm_first=norm_first)
+
+
+class SelfAttention(nn.Module):
+    """nn.MultiheadAttention, whose batch is one axis with the heads."""
+
+    def __init__(self, **more):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(12, 3, batch_first=True, **more)
+
+    def forward(self, x):
+        return x + self.attention(x, x, x, need_weights=False)[0]
+
+
+class Encoder(nn.Module):
+    """nn.TransformerEncoder, perhaps with a mask, over [N, T, values] or over [T, N, values] with positions."""
+
+    def __init__(self, layer, masked, batch_first):
+        super().__init__()
+        self.layers, self.batch_first = nn.TransformerEncoder(layer, 2, nn.LayerNorm(12), enable_nested_tensor=False), batch_first
+        self.register_buffer("later", nn.Transformer.generate_square_subsequent_mask(5) if masked else None)
+        self.places = nn.Parameter(torch.zeros(1, 5, 12) if batch_first else torch.zeros(5, 1, 12))
+
+    def forward(self, x):
+        if self.batch_first:
+            return self.layers(x + self.places, self.later)
+        return self.layers(x.transpose(0, 1) + self.places, self.later).transpose(0, 1)
+
+
+class FirstStep(nn.Module):
+    """The state of the first step of layers that have the steps in front."""
+
+    def __init__(self, layer, take):
+        super().__init__()
+        self.layer, self.take = layer, take
+
+    def forward(self, x):
+        y = self.layer(x.transpose(0, 1))
+        return y[0] if self.take == "first" else y.mean(0)
+
+
+class PackedAttention(nn.Module):
+    """nn.MultiheadAttention as PyTorch 2 writes it: one projection, whose parts an axis of 3 tells apart, and heads in a view.
+
+    `rows`: the key is turned in [N heads, T, values], as torch.onnx.export(dynamo=True) writes it.
+    """
+
+    def __init__(self, mask, rows):
+        super().__init__()
+        self.project, self.out, self.rows = nn.Linear(12, 36), nn.Linear(12, 12), rows
+        self.register_buffer("later", torch.full((5, 5), -torch.inf).triu(1) if mask else None)
+
+    def forward(self, x):
+        n = x.shape[0]
+        steps = x.transpose(0, 1)
+        parts = self.project(steps).view(5, n, 3, 12).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
+        q, k, v = (parts[i].reshape(5, n * 3, 4).transpose(0, 1).reshape(n, 3, 5, 4) for i in range(3))
+        turned = k.reshape(-1, 5, 4).transpose(1, 2).reshape(n, 3, 4, 5) if self.rows else k.transpose(-2, -1)
+        scores = (q * 0.7071) @ (turned * 0.7071)
+        if self.later is not None:
+            scores = scores + self.later
+        y = (torch.softmax(scores, -1) @ v).permute(2, 0, 1, 3).reshape(n * 5, 12)
+        return x + self.out(y).view(5, n, 12).transpose(0, 1)
+
+
+class Rows(nn.Module):
+    """A perceptron and a norm over the rows [N T, values], as models of GPT-2 have it."""
+
+    def __init__(self):
+        super().__init__()
+        self.more, self.fewer, self.norm = nn.Linear(12, 24), nn.Linear(24, 12, bias=False), nn.LayerNorm(12)
+
+    def forward(self, x):
+        rows = x.reshape(-1, 12)
+        return (rows + self.norm(self.fewer(torch.relu(self.more(rows))))).view(x.shape)
+
+
+def sequence_families():
+    head = [Function(lambda x: x.mean(1)), nn.Linear(12, 4)]
+    inner = {
+        "multihead": [SelfAttention()],
+        "multihead_no_bias": [SelfAttention(bias=False)],
+        "encoder_layer": [encoder_layer(True)],
+        "encoder_layer_gelu": [encoder_layer(True, True, "gelu")],
+        "encoder_stack": [Encoder(encoder_layer(True), False, True)],
+        "encoder_causal": [Encoder(encoder_layer(True), True, True)],
+        "encoder_steps_first": [Encoder(encoder_layer(False), True, False)],
+        "packed": [PackedAttention(False, False)],
+        "packed_causal": [PackedAttention(True, False)],
+        "packed_rows": [PackedAttention(True, True)],
+        "rows": [Rows()],
+    }
+    made = {name: (nn.Sequential(*net, *head), [5, 12]) for name, net in inner.items()}
+    made["first_step"] = (nn.Sequential(FirstStep(encoder_layer(False), "first"), nn.Linear(12, 4)), [5, 12])
+    made["mean_step"] = (nn.Sequential(FirstStep(encoder_layer(False, True), "mean"), nn.Linear(12, 4)), [5, 12])
+    return made
+
+
+def head(channels):
+    return [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 4)]
+
+
+# Nets of known families, small: {name: (module, extents of an example)}.
+def families():
+    inverted = Residual(nn.Sequential(block(8, 24, 1), block(24, 24, 3, groups=24), nn.Conv2d(24, 8, 1, bias=False), nn.BatchNorm2d(8)))
+    hard = nn.Sequential(block(3, 8, act=nn.Hardswish), block(8, 8, 5, 2, 8, nn.Hardswish), Excite(8, nn.Hardsigmoid), *head(8))
+    return {
+        "resnet": (nn.Sequential(block(3, 8, act=nn.ReLU), Residual(block(8, 8, act=nn.ReLU)), nn.MaxPool2d(3, 2, 1), *head(8)), [3, 12, 12]),
+        "mobilenet_v2": (nn.Sequential(block(3, 8, 3, 2), inverted, *head(8)), [3, 12, 12]),
+        "mobilenet_v3": (hard, [3, 12, 12]),
+        "squeeze_excite": (nn.Sequential(nn.Conv2d(3, 6, 3), Excite(6, nn.Sigmoid), nn.SiLU(), *head(6)), [3, 9, 8]),
+        "vgg": (nn.Sequential(nn.Conv2d(3, 6, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(96, 10), nn.ReLU(), nn.Dropout(), nn.Linear(10, 4)), [3, 8, 8]),
+        "lstm": (LastState(), [6, 5]),
+        "clip": (nn.Sequential(nn.Linear(7, 9), nn.Hardtanh(-0.5, 0.25), nn.Linear(9, 4)), [7]),
+        "one_number": (nn.Sequential(Function(lambda x: (x * 2.0).unsqueeze(1)), nn.Linear(1, 6), nn.Tanh(), nn.Linear(6, 4)), []),
+        "gpt": (transformer("condition", "tanh", nn.LayerNorm(12)), [5, 12]),
+        "gpt_added": (transformer("added", "none", Bare(12)), [5, 12]),
+        "encoder": (transformer("none", "none", nn.LayerNorm(12)), [5, 12]),
+        **sequence_families(),
+    }
+
+
+def rewrite(path):
+    """Operator set 18, which gives axes of a mean as an input, and weights in a file beside."""
+    model = onnx.load(path)
+    assert not {n.op_type for n in model.graph.node} & {"Resize", "Pad"}
+    for n in model.graph.node:
+        assert n.op_type != "Split" or len(n.input) == 2
+        if n.op_type == "ReduceMean":
+            axes = next(a for a in n.attribute if a.name == "axes")
+            model.graph.initializer.append(helper.make_tensor(n.output[0] + "_axes", TensorProto.INT64, [len(axes.ints)], axes.ints))
+            n.input.append(n.output[0] + "_axes")
+            n.attribute.remove(axes)
+    for o in model.opset_import:
+        o.version = 18
+    model.ir_version = 8
+    onnx.save_model(model, path, save_as_external_data=True, all_tensors_to_one_file=True, location="net.onnx.data", size_threshold=0)
+
+
+def draw_family(folder, model, shape, opset=15, batch=None):
+    """`batch`: its extent in the file; absent: dynamic."""
+    numbers = np.random.default_rng(SEED)
+    model.eval()
+    randomise(model, numbers)
+    x = numbers.standard_normal([EXAMPLES] + shape).astype(np.float32)
+    os.makedirs(folder)
+    labels, rows = np.zeros(6, np.int64), x.reshape([EXAMPLES] + (shape or [1]))
+    np.savez(os.path.join(folder, "data.npz"), x_train=np.concatenate([rows, rows]), y_train=labels, x_test=rows, y_test=labels[3:])
+    path = os.path.join(folder, "net.onnx")
+    with torch.no_grad():
+        scores = model(torch.from_numpy(x)).numpy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(model, (torch.from_numpy(x[:batch]),), path, opset_version=opset, input_names=["input"], output_names=["output"],
+                          dynamic_axes=None if batch else {"input": {0: "batch"}})
+    if opset == 15:
+        rewrite(path)
+    return f"operator set {18 if opset == 15 else opset}, batch {batch or 'dynamic'}\n{model}", scores
+
+
 def draw(folder, k):
+    """Draws again if PyTorch refuses to export the model, as an instance norm of a computed number of channels."""
+    for again in range(20):
+        try:
+            return draw_once(folder, k + MODELS * again)
+        except torch.onnx.errors.SymbolicValueError:
+            continue
+    raise AssertionError(f"PyTorch exports none of the models {k}, {k + MODELS}, ...")
+
+
+def draw_once(folder, k):
     rng = random.Random(1000 * SEED + k)
     torch.manual_seed(1000 * SEED + k)
     numbers = np.random.default_rng(1000 * SEED + k)
@@ -317,7 +546,7 @@ def draw(folder, k):
     x = numbers.integers(0, WORDS, [EXAMPLES] + shape) if ids else numbers.standard_normal([EXAMPLES] + shape).astype(np.float32)
     end = rng.choice(["scores", "scores", "softmax", "log_softmax"])
     whole = nn.Sequential(model, {"scores": nn.Identity(), "softmax": nn.Softmax(1), "log_softmax": nn.LogSoftmax(1)}[end]).eval()
-    os.makedirs(folder)
+    os.makedirs(folder, exist_ok=True)
     labels = np.zeros(6, np.int64)
     if ids:
         labels[0] = WORDS - 1  # a source has as many ids as classes
@@ -338,6 +567,16 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         top = KEEP or scratch
         models = [(os.path.join(top, f"net{k}"), *draw(os.path.join(top, f"net{k}"), k)) for k in range(MODELS)]
+        torch.manual_seed(SEED)
+        models += [(os.path.join(top, name), *draw_family(os.path.join(top, name), *net)) for name, net in families().items()]
+        def more(suffix, names, **how):
+            return [(os.path.join(top, name + suffix), *draw_family(os.path.join(top, name + suffix), *net, **how))
+                    for name, net in families().items() if name in names]
+
+        transformers = ["gpt", "gpt_added", "encoder", "encoder_layer", "encoder_steps_first", "rows"]
+        models += more("_17", transformers, opset=17)  # with LayerNormalization as an operator
+        models += more("_batch1", [*transformers, *sequence_families()], opset=14, batch=1)
+        models += more("_batch3", ["gpt", "multihead", "packed_rows", "rows"], opset=14, batch=3)
         with open(os.path.join(top, "list"), "w") as f:
             f.writelines(folder + "\n" for folder, _, _ in models)
         subprocess.run([DUMP, os.path.join(top, "list")], check=True, timeout=300)
@@ -355,7 +594,7 @@ def main():
     for folder, why, about in wrong[:5]:
         print(f"{os.path.basename(folder)}: {why}\n{about}")
     assert OPERATORS <= found, f"no model has {sorted(OPERATORS - found)}"
-    print(f"{MODELS} models of {len(found)} operators, {len(wrong)} wrong")
+    print(f"{len(models)} models of {len(found)} operators, {len(wrong)} wrong")
     return 1 if wrong else 0
 
 

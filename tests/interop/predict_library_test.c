@@ -36,6 +36,7 @@ int main(int argc, char** argv) {
     return fail("run");
   for (i = 0; i < count; ++i)
     for (k = 0; k < info.width; ++k) printf("%.9g%c", outputs[i * info.width + k], k + 1 < info.width ? ' ' : '\n');
+  if (troupe_predict_channel_order(net) != TROUPE_PREDICT_RGB || troupe_predict_channel_order(NULL) != TROUPE_PREDICT_RGB) return 3;
   /* Mistakes are codes with a text, and do not crash. */
   if (troupe_predict_run(net, examples, 7, count, outputs) != TROUPE_PREDICT_BAD_ARGUMENT) return 3;
   if (troupe_predict_run(NULL, examples, 0, count, outputs) != TROUPE_PREDICT_BAD_ARGUMENT) return 3;

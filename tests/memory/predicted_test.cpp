@@ -33,8 +33,10 @@ TEST_P(predicted, memory_is_close_to_the_measured_peak) {
   const auto want = plan.nodes[0].total(), got = static_cast<double>(dev->pool().peak_bytes_in_use);
   std::cout << "predicted " << want / 1e6 << " MB, measured " << got / 1e6 << " MB: " << got / want << "\n";
   EXPECT_LE(got, 1.05 * want);
-  // With several sub-solvers it depends on timing whether their packets reach their peaks at once.
-  EXPECT_GE(got, (o.threads > 1 ? 0.5 : 0.75) * want);
+  // The estimate is of the convolution that needs the most memory; the processor decides which one
+  // runs. With several sub-solvers it depends on timing whether their packets reach their peaks at
+  // once.
+  EXPECT_GE(got, (o.threads > 1 ? 0.5 : 0.65) * want);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -1,14 +1,15 @@
 // Certificates after they are made: roles, renewal, revocation and expiry. Files only, without a
 // daemon.
 #include "runtime/node/pki/authority.hpp"
+#include "runtime/access/names.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <fstream>
 
+#include "runtime/access/job_access.hpp"
 #include "runtime/node/net/hello.hpp"
-#include "runtime/node/pki/job_access.hpp"
 #include "tests/error_text.hpp"
 #include "tests/node/net_support.hpp"
 

@@ -1,5 +1,6 @@
 // Nets of Caffe as jobs: LeNet, AlexNet's layers, a residual block, an inception block, data
 // layers, phases, solvers, the older form of layers.
+// size: the cases of one subject share their fixture
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +33,7 @@ TEST(caffe_import, makes_a_job_of_lenet) {
   const auto m = imported_net(lenet);
   EXPECT_EQ(section(m.job, "data"),
             "source = \"lmdb\"\npath = \"mnist_train_lmdb\"\ntest_path = \"mnist_test_lmdb\"\nbatch = 64\nscale = [0.5]\nmean = "
-            "[5.0, 10.0]\n")
+            "[5.0, 10.0]\nchannel_order = \"bgr\"\n")
       << "Caffe subtracts the mean before it scales";
   EXPECT_EQ(section(m.job, "data.augment"), "crop = 24\nmirror = true\n");
   EXPECT_EQ(section(m.job, "eval"), "batch = 100\n");
@@ -59,7 +60,8 @@ TEST(caffe_import, reads_a_net_for_deployment_as_a_job_with_a_loss) {
                    layer_text("conv", "Convolution", "data", "c", "convolution_param { num_output: 7 kernel_h: 3 kernel_w: 2 }") +
                    layer_text("pool", "Pooling", "c", "p", "pooling_param { pool: AVE global_pooling: true }") +
                    layer_text("prob", "Softmax", "p", "prob"));
-  EXPECT_EQ(section(m.job, "data"), "source = \"synthetic\"\nshape = [3, 20, 21]\nclasses = 7\nbatch = 10\n");
+  EXPECT_EQ(section(m.job, "data"),
+            "source = \"synthetic\"\nshape = [3, 20, 21]\nclasses = 7\nbatch = 10\nchannel_order = \"bgr\"\n");
   EXPECT_EQ(table_of(m.job, "prob"), "none");
   EXPECT_EQ(table_of(m.job, "pool_flat"), "name = \"pool_flat\"\ntype = \"flatten\"\ninputs = [\"pool\"]\n");
   EXPECT_EQ(table_of(m.job, "loss"), "name = \"loss\"\ntype = \"softmax_loss\"\ninputs = [\"pool_flat\", \"label\"]\n");
@@ -282,6 +284,19 @@ layers { name: "loss" type: SOFTMAX_LOSS bottom: "fc" bottom: "label" }
   EXPECT_THAT(table_of(m.job, "acc"), HasSubstr("phase = \"test\""));
 }
 
+TEST(caffe_import, keeps_the_channels_that_a_database_is_converted_to) {
+  const auto data = [](const std::string& transform, const std::string& param) {
+    return section(imported_net("layer { name: \"d\" type: \"Data\" top: \"data\" top: \"label\" transform_param { " + transform +
+                                " } data_param { source: \"x\" batch_size: 4 backend: LMDB " + param + " } }" + end_of_net("data"))
+                       .job,
+                   "data");
+  };
+  EXPECT_EQ(data("force_gray: true", ""), "source = \"lmdb\"\npath = \"x\"\nchannels = 1\nbatch = 4\n");
+  EXPECT_THAT(data("force_color: true", ""), HasSubstr("channels = 3\nbatch = 4\nchannel_order = \"bgr\"\n"));
+  EXPECT_THAT(data("", "force_encoded_color: true"), HasSubstr("channels = 3\n"));
+  EXPECT_THAT(data("force_gray: false", ""), Not(HasSubstr("channels = ")));
+}
+
 TEST(caffe_import, notes_data_that_it_does_not_read) {
   const auto net = [](const std::string& data) { return imported_net(data + end_of_net("data")); };
   const auto images =
@@ -303,7 +318,7 @@ TEST(caffe_import, notes_data_that_it_does_not_read) {
   EXPECT_THAT(section(shaped.job, "data"), HasSubstr("shape = [12]\nclasses = 10\nbatch = 3\n"));
   const auto hdf5 =
       net("layer { name: \"d\" type: \"HDF5Data\" top: \"data\" top: \"label\" hdf5_data_param { source: \"x\" batch_size: 4 } }");
-  EXPECT_TRUE(noted(hdf5, "does not say the shape"));
+  EXPECT_TRUE(noted(hdf5, "the net has one list of HDF5 files"));
   const auto leveldb =
       net("layer { name: \"d\" type: \"Data\" top: \"data\" top: \"label\" transform_param { mean_file: \"m.binaryproto\" } "
           "data_param { source: \"x\" batch_size: 4 } }");
@@ -318,6 +333,38 @@ TEST(caffe_import, takes_data_and_labels_of_separate_inputs) {
       end_of_net("data"));
   EXPECT_EQ(section(m.job, "data"), "source = \"synthetic\"\nshape = [5]\nclasses = 10\nbatch = 6\n");
   ASSERT_TRUE(prepared(m.job));
+}
+
+TEST(caffe_import, takes_the_second_of_two_layers_of_data_as_labels_whatever_its_name) {
+  const auto m = imported_net(
+      "layer { name: \"d\" type: \"DummyData\" top: \"data\" dummy_data_param { shape { dim: 6 dim: 5 } } }"
+      "layer { name: \"l\" type: \"DummyData\" top: \"labels\" dummy_data_param { shape { dim: 6 } } }" +
+      layer_text("fc", "InnerProduct", "data", "fc", "inner_product_param { num_output: 10 }") +
+      "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"fc\" bottom: \"labels\" top: \"loss\" }\n");
+  EXPECT_THAT(table_of(m.job, "loss"), HasSubstr("inputs = [\"fc\", \"label\"]\n"));
+  EXPECT_THAT(section(m.job, "data"), HasSubstr("shape = [5]\n"));
+}
+
+// Each Concat doubles the channels: computed anew for each reader, they would take 2^40 steps.
+TEST(caffe_import, reads_layers_that_double_their_channels_in_one_pass) {
+  auto net = input_layer() + layer_text("c0", "Convolution", "data", "c0", "convolution_param { num_output: 4 kernel_size: 1 }");
+  for (int k = 0; k < 70; ++k) {
+    const auto from = "c" + std::to_string(k), to = "c" + std::to_string(k + 1);
+    net += layer_text(to, "Concat", from, to, "bottom: \"" + from + "\"");
+  }
+  net += layer_text("s", "Scale", "c70", "s", "scale_param { bias_term: true }");
+  EXPECT_THAT(imported_net(net + end_of_net("s")).job, HasSubstr("name = \"c70\"\n"));
+}
+
+TEST(caffe_import, reads_a_chain_of_many_layers) {
+  constexpr int layers = 9'000;
+  auto net = input_layer() + layer_text("r0", "Convolution", "data", "r0", "convolution_param { num_output: 4 kernel_size: 1 }");
+  for (int k = 1; k <= layers; ++k) {
+    const auto from = "r" + std::to_string(k - 1), to = "r" + std::to_string(k);
+    net += layer_text(to, "ReLU", from, to);
+  }
+  const auto m = imported_net(net + end_of_net("r" + std::to_string(layers)));
+  EXPECT_THAT(m.job.size(), testing::Gt(std::size_t{layers}));
 }
 
 TEST(caffe_import, uses_the_data_of_one_phase_for_both) {

@@ -2,7 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "runtime/node/models/caffe/prototxt.hpp"
+#include "runtime/node/models/caffe/schema.hpp"
 #include "tests/error_text.hpp"
 
 namespace troupe::caffe {
@@ -105,6 +108,30 @@ TEST(caffe_prototxt, reads_its_own_text_as_the_same_tree) {
   const auto printed = prototxt_of(tree);
   EXPECT_EQ(outline(parsed(printed)), outline(tree));
   EXPECT_EQ(prototxt_of(parsed(printed)), printed);
+}
+
+TEST(caffe_schema, names_a_known_type_in_every_field) {
+  const auto has_words = [](const std::string& type) {
+    constexpr std::int64_t most = 64;
+    for (std::int64_t k = 0; k < most; ++k)
+      if (enum_word(type, k)) return true;
+    return false;
+  };
+  std::set<std::string> met{"NetParameter"};
+  for (std::vector<std::string> open{"NetParameter"}; !open.empty();) {
+    const auto name = open.back();
+    open.pop_back();
+    for (const auto& f : message_named(name)->fields) {
+      EXPECT_EQ(f.name.find('='), std::string::npos) << name << ": " << f.name;
+      if (f.what == field_type::kind::word) {
+        EXPECT_TRUE(has_words(f.type)) << name << "." << f.name << ": " << f.type;
+      }
+      if (f.what != field_type::kind::message) continue;
+      ASSERT_TRUE(message_named(f.type)) << name << "." << f.name << ": " << f.type;
+      if (met.insert(f.type).second) open.push_back(f.type);
+    }
+  }
+  EXPECT_TRUE(met.contains("BNParameter") && met.contains("InterpParameter"));
 }
 
 }  // namespace

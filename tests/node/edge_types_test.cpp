@@ -16,7 +16,8 @@ TEST(edge_types, one_score_for_ten_classes_is_an_error_of_the_loss) {
   auto lines = sound_lines();
   lines[19] = "outputs = 1";
   EXPECT_EQ(shown(mistakes_of(text_of(lines))),
-            "job.toml:24:11: layer 'loss': its input 'ip1' (2x1) has 1 score an example, but the data has 10 classes\n");
+            "job.toml:24:11: layer 'loss': its input 'ip1' (2x1) has 1 score an example, but the data has 10 classes; "
+            "set outputs = 10 in layer 'ip1' (job.toml:20:1), or correct the data: `troupe data` shows what the data holds\n");
   lines[22] = "type = \"hinge\"";
   EXPECT_EQ(shown(mistakes_of(text_of(lines))), "");
 }

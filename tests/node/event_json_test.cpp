@@ -67,7 +67,8 @@ TEST(event_json, of_alerts_has_one_name_and_the_fields_of_its_kind) {
   EXPECT_EQ(session_line({5, slow_task_event{61.5, 3, "n2", "conv1", "slow"}}),
             R"({"event":"alert","step":5,"running_s":61.5,"packet":3,"where":"n2","layer":"conv1","message":"slow"})");
   EXPECT_EQ(session_line({5, recovered_event{7.75, 369, "n2", "lost"}}),
-            R"({"event":"recovered","step":5,"ms":7.75,"steps_again":369,"where":"n2","message":"lost"})");
+            R"({"event":"recovered","step":5,"ms":7.75,"planned_ms":0.0,"ready_ms":0.0,"state_ms":0.0,"replaced_ms":0.0,)"
+            R"("live":0,"plans":1,"steps_again":369,"where":"n2","message":"lost"})");
 }
 
 TEST(event_json, of_every_kind_fits_the_schema) {

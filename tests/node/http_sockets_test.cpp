@@ -82,10 +82,12 @@ TEST_F(http_sockets, post_passes_a_bounded_body_to_its_handler) {
   EXPECT_EQ(status(post("/form", std::string(65, 'b'))), 413);
   EXPECT_EQ(status(post("/form", std::string(1 << 20, 'b'))), 413);
   EXPECT_EQ(status(post("/form", "", "Transfer-Encoding: chunked\r\n")), 400);
-  EXPECT_EQ(status("POST /form HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"), 413);
+  EXPECT_EQ(status("POST /form HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"), 411);
   EXPECT_EQ(status(post("/page", "")), 405);
-  EXPECT_EQ(status(post("/page", "a")), 413) << "only paths for POST take a body";
-  EXPECT_EQ(status(get_request("/form")), 404);
+  EXPECT_EQ(status(post("/page", "a")), 405) << "only paths for POST take a body";
+  EXPECT_EQ(status(post("/none", "a")), 404);
+  EXPECT_EQ(status(post("/none", "")), 404);
+  EXPECT_EQ(status(get_request("/form")), 405);
 }
 
 TEST_F(http_sockets, a_body_that_does_not_arrive_ends_the_connection_at_its_deadline) {

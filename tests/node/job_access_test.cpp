@@ -1,5 +1,5 @@
 // Who may read what of a job: a law over every certificate role, owner and route.
-#include "runtime/node/pki/job_access.hpp"
+#include "runtime/access/job_access.hpp"
 
 #include <gtest/gtest.h>
 

@@ -40,7 +40,7 @@ inline std::vector<std::string> sound_lines() {
       /* 25 */ "[train]",
       /* 26 */ "sampler = { kind = \"shuffle\" }",
       /* 27 */ "sync = { mode = \"bsp\" }",
-      /* 28 */ "finish = { epochs = 1, target_accuracy = 0.99 }",
+      /* 28 */ "finish = { epochs = 1, patience = 99 }",
       /* 29 */ "[train.dynamics]",
       /* 30 */ "rule = \"momentum\"",
       /* 31 */ "lr = 0.01",

@@ -11,6 +11,7 @@
 
 #include "runtime/node/formats/datum.hpp"
 #include "runtime/node/formats/formats.hpp"
+#include "runtime/node/images/image_list.hpp"
 #include "tests/error_text.hpp"
 #include "tests/node/image_files.hpp"
 
@@ -54,6 +55,10 @@ class written_datum {
 std::string record(std::uint64_t channels, std::uint64_t height, std::uint64_t width, const std::string& data,
                    std::uint64_t label) {
   return written_datum().number(1, channels).number(2, height).number(3, width).bytes(4, data).number(5, label);
+}
+
+std::string encoded_record(const std::vector<std::uint8_t>& image, std::uint64_t label) {
+  return written_datum().bytes(4, {image.begin(), image.end()}).number(5, label).number(7, 1);
 }
 
 class lmdb_files : public testing::Test {
@@ -144,12 +149,63 @@ TEST_F(lmdb_files, have_floats_packed_or_not) {
 TEST_F(lmdb_files, have_encoded_images_as_blue_green_red) {
   std::vector<std::uint8_t> pixels{1, 2, 3, 4, 5, 6};  // two pixels, red green blue
   const auto png = image_test::png_of(2, 1, pixels);
-  const auto encoded = written_datum().bytes(4, {png.begin(), png.end()}).number(5, 1).number(7, 1);
+  const auto encoded = encoded_record(png, 1);
   const auto path = write("db", {encoded, encoded});
   const auto s = open({{"path", path}});
   EXPECT_EQ(s->example(), (shape{3, 1, 2}));
   EXPECT_TRUE(s->decodes());
+  EXPECT_EQ(s->picture_order(), channel_order::bgr);
   EXPECT_THAT(read(*s, split::train, {1}).data, ElementsAre(3, 6, 2, 5, 1, 4));
+  const auto rgb = open({{"path", path}, {"channel_order", std::string("rgb")}});
+  EXPECT_EQ(rgb->picture_order(), channel_order::rgb);
+  EXPECT_THAT(read(*rgb, split::train, {1}).data, ElementsAre(1, 4, 2, 5, 3, 6));
+}
+
+TEST_F(lmdb_files, have_the_numbers_of_their_own_pictures) {
+  const auto pixels = image_test::picture(3, 2, 3, 5);
+  const auto png = image_test::png_of(3, 2, pixels);
+  test::write_bytes(dir_.file("a.png"), png);
+  std::string planes;  // as convert_imageset writes them: blue, green, red
+  for (const std::size_t c : {2, 1, 0})
+    for (std::size_t k = 0; k < 6; ++k) planes += static_cast<char>(pixels[3 * k + c]);
+  const lmdb_options mean{{"mean", std::vector<double>{104, 117, 123}}};
+  for (const auto& text : {encoded_record(png, 0), record(3, 2, 3, planes, 0)}) {
+    auto k = mean;
+    k["path"] = write("db" + std::to_string(text.size()), {text});
+    const auto s = open(std::move(k));
+    const auto list = open_image_list({dir_.file("a.png")}, s->example(), *s->bytes(), s->picture_order(), false);
+    ASSERT_EQ(test::error_text(list), "");
+    EXPECT_EQ(read(**list, split::test, {0}).data, read(*s, split::train, {0}).data);
+  }
+}
+
+TEST_F(lmdb_files, keep_grey_images_grey_unless_channels_says_otherwise) {
+  const auto grey = encoded_record(image_test::png_of(2, 1, {9, 7}, {PNG_COLOR_TYPE_GRAY}), 0);
+  const auto colour = encoded_record(image_test::png_of(2, 1, {1, 2, 3, 4, 5, 6}), 0);
+  const auto path = write("db", {grey, colour}), other = write("other", {colour, grey});
+  const auto s = open({{"path", path}});
+  EXPECT_EQ(s->example(), (shape{1, 1, 2}));
+  EXPECT_THAT(read(*s, split::train, {0}).data, ElementsAre(9, 7));
+  EXPECT_THAT(why_not_read(*s, 1), HasSubstr("db: record 1: it is a colour image, but the first record is grey; channels = 3"));
+  const auto three = open({{"path", path}, {"channels", std::int64_t{3}}});
+  EXPECT_THAT(read(*three, split::train, {0, 1}).data, ElementsAre(9, 7, 9, 7, 9, 7, 3, 6, 2, 5, 1, 4));
+  const auto one = open({{"path", other}, {"channels", std::int64_t{1}}});
+  EXPECT_THAT(read(*one, split::train, {0, 1}).data, ElementsAre(2, 5, 9, 7));
+  EXPECT_THAT(read(*open({{"path", other}}), split::train, {1}).data, ElementsAre(9, 7, 9, 7, 9, 7)) << "grey loses nothing";
+  EXPECT_THAT(why({{"path", path}, {"channels", std::int64_t{2}}}), HasSubstr("must be 1, 3, or 0"));
+  EXPECT_THAT(why({{"path", write("raw", {record(3, 1, 1, "abc", 0)})}, {"channels", std::int64_t{1}}}),
+              HasSubstr("raw: record 0: it has 3 channels and is no encoded image"));
+}
+
+TEST_F(lmdb_files, name_a_record_whose_label_is_no_class_before_the_job_starts) {
+  const std::uint64_t huge = 1 << 30;
+  const auto path = write("db", {record(1, 1, 1, "a", 0), record(1, 1, 1, "b", huge), record(1, 1, 1, "c", 2)});
+  EXPECT_THAT(why({{"path", path}}), HasSubstr("db: record 1: its label 1073741824 is not a class number (0, 1, 2, ...)"));
+  const auto sound = write("sound", {record(1, 1, 1, "a", 0), record(1, 1, 1, "b", 1)});
+  EXPECT_THAT(why({{"path", sound}, {"test_path", path}}), HasSubstr("db: record 1: its label 1073741824 is not a class number"));
+  const auto larger = write("larger", {record(1, 1, 1, "a", 4)});
+  EXPECT_THAT(why({{"path", sound}, {"test_path", larger}}),
+              HasSubstr("larger: its largest label is 4, that of " + sound + " is 1; set classes"));
 }
 
 TEST_F(lmdb_files, have_a_test_split_of_their_own_or_a_fraction) {
@@ -166,6 +222,14 @@ TEST_F(lmdb_files, have_a_test_split_of_their_own_or_a_fraction) {
     for (std::int64_t i = 0; i < part->size(s); ++i) seen.insert(read(*part, s, {i}).data.front());
   EXPECT_EQ(seen.size(), 40u);
   EXPECT_THAT(why({{"path", path}, {"test_path", other}, {"test_fraction", 0.1}}), HasSubstr("exclude each other"));
+}
+
+TEST_F(lmdb_files, have_labels_that_do_not_count) {
+  const auto path = write("db", {record(1, 1, 1, "a", 0), record(1, 1, 1, "b", 255), record(1, 1, 1, "c", 2),
+                                 record(1, 1, 1, "d", static_cast<std::uint64_t>(-1))});
+  const auto s = open({{"path", path}, {"ignore_label", std::int64_t{255}}});
+  EXPECT_EQ(s->classes(), 3);
+  EXPECT_THAT(read(*s, split::train, {0, 1, 2, 3}).labels, ElementsAre(0, -1, 2, -1));
 }
 
 TEST_F(lmdb_files, name_a_record_that_does_not_fit) {

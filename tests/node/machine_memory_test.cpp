@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "tests/error_text.hpp"
@@ -49,6 +52,40 @@ TEST(machine_memory, limit_of_a_cgroup_v2_is_the_least_along_its_path) {
   EXPECT_EQ(l->file, "/sys/fs/cgroup/system.slice/troupe.service/memory.max");
   EXPECT_FALSE(limit_of(here, {{"/sys/fs/cgroup/system.slice/memory.max", "max\n"}}));
   EXPECT_FALSE(limit_of(here, {}));
+}
+
+TEST(machine_memory, processes_side_by_side_share_what_is_left) {
+  process_memory m;
+  m.total = 900, m.left = 600, m.of = "this machine has";
+  EXPECT_EQ(shared_alike(m, 1).left, 600u);
+  EXPECT_EQ(shared_alike(m, 3).left, 200u);
+  EXPECT_EQ(shared_alike(m, 0).left, 600u);
+  EXPECT_EQ(shared_alike(m, 3).total, 900u);
+  m.alone = true;
+  EXPECT_EQ(shared_alike(m, 3).left, 600u);
+}
+
+TEST(machine_memory, counts_processes_of_the_same_program_in_the_same_cgroup) {
+  namespace fs = std::filesystem;
+  std::string name = (fs::temp_directory_path() / "troupe_proc_XXXXXX").string();
+  ASSERT_NE(mkdtemp(name.data()), nullptr);
+  const fs::path proc = name;
+  const auto process = [&](const std::string& pid, const char* program, const char* cgroup) {
+    fs::create_directories(proc / pid);
+    fs::create_symlink(program, proc / pid / "exe");
+    std::ofstream(proc / pid / "cgroup") << cgroup;
+  };
+  EXPECT_EQ(processes_of_this_program(name), 1u) << "there is no /proc";
+  process("self", "/bin/trouped", "0::/a\n");
+  EXPECT_EQ(processes_of_this_program(name), 1u);
+  process("10", "/bin/trouped", "0::/a\n");
+  process("11", "/bin/trouped", "0::/a\n");
+  process("12", "/bin/trouped", "0::/b\n");
+  process("13", "/bin/troupe", "0::/a\n");
+  fs::create_directories(proc / "14");  // has ended
+  EXPECT_EQ(processes_of_this_program(name), 2u);
+  EXPECT_GE(processes_of_this_program(), 1u);
+  fs::remove_all(proc);
 }
 
 TEST(machine_memory, limit_of_a_cgroup_v1_is_that_of_the_memory_controller) {

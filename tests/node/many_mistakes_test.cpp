@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/config/document.hpp"
 #include "runtime/node/config/prepare_text.hpp"
@@ -56,6 +58,46 @@ TEST(many_mistakes, only_the_first_hundred_mistakes_of_a_model_are_reported) {
   const auto r = prepare_text({text, "f.toml", {}}, all_tables());
   ASSERT_FALSE(r);
   expect_a_hundred(r.error(), "f.toml", "inputs that no layer has");
+}
+
+TEST(many_mistakes, layers_of_one_name_are_reported_with_the_first_of_them) {
+  std::string text =
+      "[data]\nsource = \"synthetic\"\nshape = [4]\nclasses = 2\nexamples = 8\nbatch = 4\n[train]\nfinish = { steps = 1 }\n";
+  for (int n = 0; n < 15'000; ++n) text += "[[layer]]\nname = \"same\"\ntype = \"relu\"\ninputs = [\"data\"]\n";
+  const auto r = prepare_text({text, "f.toml", {}}, all_tables());
+  ASSERT_FALSE(r);
+  expect_a_hundred(r.error(), "f.toml", "layers of one name");
+  const auto repeated = std::count_if(r.error().begin(), r.error().end(), [](const diagnostic& d) {
+    return d.message.starts_with("duplicate layer name 'same'; first used at f.toml:");
+  });
+  EXPECT_GE(static_cast<std::size_t>(repeated), max_mistakes_shown - 1);
+}
+
+TEST(many_mistakes, one_name_that_fills_a_file_is_refused_wherever_it_is) {
+  const std::string data = "[data]\nsource = \"synthetic\"\nshape = [4]\nbatch = 4\n[train]\nfinish = { steps = 1 }\n";
+  const auto layer = [](const std::string& name, const std::string& input) {
+    return "[[layer]]\nname = \"" + name + "\"\ntype = \"relu\"\ninputs = [\"" + input + "\"]\n";
+  };
+  const auto refused = [&](const std::string& text) {
+    const auto r = prepare_text({data + text, "f.toml", {}}, all_tables());
+    EXPECT_FALSE(r);
+    std::size_t bytes = 0;
+    for (const auto& d : r ? diagnostics{} : r.error()) bytes += d.to_string().size();
+    EXPECT_LT(bytes, 20'000u);
+    return r ? diagnostics{} : r.error();
+  };
+  const std::string name(900'000, 'n');
+  refused(layer(name, "data"));
+  refused(layer("x", name));
+  const std::string block = "[[block]]\nname = \"b\"\n";
+  const std::string use = "[[layer]]\nname = \"u\"\nblock = \"b\"\ninputs = [\"data\"]\nrepeat = 100\n";
+  auto inner = layer(name, "in");
+  inner.replace(0, 9, "[[block.layer]]");
+  refused(block + inner + use);
+  expect_a_hundred(refused(full_of(layer("x", "data"))), "f.toml", "one name for all layers");
+  std::string inputs = full_of("\"data\", ");
+  inputs.resize(inputs.size() - 2);
+  refused("[[layer]]\nname = \"x\"\ntype = \"concat\"\ninputs = [" + inputs + "]\n");
 }
 
 TEST(many_mistakes, mistakes_of_overrides_and_their_number_are_limited) {

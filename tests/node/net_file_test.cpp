@@ -9,10 +9,13 @@
 #include <thread>
 
 #include "ops/device.hpp"
+#include "runtime/data/inputs.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/node/config/prepare_text.hpp"
+#include "runtime/node/config/resolved_job.hpp"
 #include "runtime/node/node_tables.hpp"
 #include "runtime/node/predict/net_runner.hpp"
+#include "tests/runtime/record/record_temp_dir.hpp"
 
 namespace troupe {
 namespace {
@@ -119,6 +122,56 @@ TEST(net_file, keeps_the_facts_of_the_data) {
   EXPECT_EQ((*back)->data->example(), (shape{2, 6, 6}));
   EXPECT_EQ((*back)->data->classes(), 5);
   EXPECT_EQ((*back)->spec.name, "small");
+}
+
+// Names of classes in their order, and the columns of tables, so that a table needs no options.
+TEST(net_file, keeps_the_classes_and_columns_of_a_table) {
+  const test::temp_dir dir;
+  const std::string rows = "id,height,weight,kind\nx,1,2,oak\ny,,4,elm\nz,5,6,oak\n";
+  test::write_bytes(dir.file("trees.csv"), {rows.begin(), rows.end()});
+  const std::string job = R"(
+[job]
+name = "trees"
+[data]
+source = "csv"
+path = ")" + dir.file("trees.csv") +
+                          R"("
+label = "kind"
+ignore = ["id"]
+missing = "mean"
+batch = 1
+[[layer]]
+name = "scores"
+type = "linear"
+inputs = ["data"]
+outputs = 2
+[[layer]]
+name = "loss"
+type = "softmax_loss"
+inputs = ["scores", "label"]
+[train]
+finish = { steps = 3 }
+)";
+  const auto j = prepared(job);
+  EXPECT_NE(resolved_job_text(*j).find("class_names = [\"elm\", \"oak\"]"), std::string::npos) << "for the run's job.toml";
+  const auto back = read_back(bytes_of(*j));
+  ASSERT_TRUE(back) << back.error().front().to_string();
+  EXPECT_EQ((*back)->data->class_names(), (std::vector<std::string>{"elm", "oak"}));
+  const auto table = (*back)->data->table();
+  ASSERT_TRUE(table);
+  EXPECT_EQ(table->inputs, (std::vector<std::string>{"height", "weight"}));
+  EXPECT_EQ(table->fill, (std::vector<double>{3, 4}));
+  const std::string other = "weight,kind,height\n8,oak,\n";
+  test::write_bytes(dir.file("more.csv"), {other.begin(), other.end()});
+  const auto in =
+      open_csv_input(dir.file("more.csv"), input_format_of(*(*back)->data, "synthetic", {}), csv_input_of(*(*back)->data));
+  ASSERT_TRUE(in) << in.error().text;
+  float x[2] = {};
+  std::int32_t label = 0;
+  auto data = tensor::borrow(x, {1, 2}, dtype::f32), labels = tensor::borrow(&label, {1}, dtype::i32);
+  (*in)->read(split::test, {0}, data, labels);
+  EXPECT_EQ(x[0], 3);
+  EXPECT_EQ(x[1], 8);
 }
 
 TEST(net_file, outputs_differ_by_rounding_at_most_when_batch_or_threads_differ) {

@@ -74,6 +74,7 @@ TEST_F(net_refusal, wrong_expired_or_missing_certificates_are_refused_in_a_secon
     EXPECT_TRUE(c.closed_within(1s)) << stem;
   }
   EXPECT_TRUE(a.wait_log("certificate_refused: [tls] the peer's certificate: certificate has expired", 1s));
+  EXPECT_TRUE(a.wait_log("it is signed by another CA: expected that of ", 1s));
   EXPECT_TRUE(a.wait_log("certificate_refused: [tls] the peer sent no certificate", 1s));
   EXPECT_TRUE(a.eventually(1s, [&] { return a.net->stats().refused == 3; }));
   still_serving();

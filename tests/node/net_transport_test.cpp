@@ -97,6 +97,10 @@ TEST(net_transport, options_and_certificates_are_checked_before_anything_starts)
   EXPECT_EQ(code([](tcp_options& o) { o.key = certificates() / "good/b.key"; }), "key_mismatch");
   EXPECT_EQ(code([](tcp_options& o) { o.ca = certificates() / "other/ca.pem"; }), "wrong_ca");
   EXPECT_EQ(code([](tcp_options& o) { o.key = "/nonexistent"; }), "certificate_missing");
+  const auto good = certificates() / "good";
+  const auto other = check_certificate(certificates() / "other/ca.pem", good / "a.pem", good / "a.key", "a");
+  ASSERT_FALSE(other);
+  EXPECT_NE(other.error().message.find("a.pem is signed by another CA than "), std::string::npos) << other.error().message;
 }
 
 }  // namespace

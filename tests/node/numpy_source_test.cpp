@@ -124,6 +124,21 @@ TEST_F(numpy_files, have_labels_of_each_example_and_of_several_positions) {
   EXPECT_THAT(labels, ElementsAre(4, 5, -1, -1, 0, 1));
 }
 
+TEST_F(numpy_files, have_labels_that_do_not_count) {
+  write("x_train.npy", npy("<f4", "5, 2", std::vector<float>(10)));
+  write("y_train.npy", npy("<i8", "5", std::vector<std::int64_t>{0, -1, 2, -100, 255}));
+  std::vector<std::int32_t> labels;
+  const auto s = open({{"test_data", ""}, {"ignore_label", std::int64_t{255}}});
+  EXPECT_EQ(s->classes(), 3);
+  read<float>(*s, split::train, {0, 1, 2, 3, 4}, &labels);
+  EXPECT_THAT(labels, ElementsAre(0, -1, 2, -1, -1));
+  EXPECT_EQ(open({{"test_data", ""}})->classes(), 256) << "255 counts";
+  write("y_train.npy", npy("<i8", "5", std::vector<std::int64_t>{1, -1, 1, -1, 1}));
+  EXPECT_THAT(why({{"test_data", ""}}), HasSubstr("negative labels do not count, and no label is 0"));
+  EXPECT_EQ(open({{"test_data", ""}, {"classes", std::int64_t{2}}})->classes(), 2);
+  EXPECT_EQ(open({{"test_data", ""}, {"ignore_label", std::int64_t{-1}}})->classes(), 2) << "it is named";
+}
+
 TEST_F(numpy_files, have_as_many_ids_as_the_data_and_as_many_classes_as_the_labels) {
   write("x_train.npy", npy("<i4", "2, 3", std::vector<std::int32_t>{0, 999, 5, 7, 8, 9}));
   write("x_test.npy", npy("<i4", "1, 3", std::vector<std::int32_t>{1, 1203, 2}));
@@ -210,11 +225,13 @@ TEST_F(numpy_files, to_predict_are_scaled_as_those_of_the_job) {
 TEST_F(numpy_files, are_refused_with_the_reason) {
   write("x_train.npy", npy("<f4", "2, 3", std::vector<float>(6)));
   write("x_test.npy", npy("<f4", "2, 4", std::vector<float>(8)));
-  write("y_train.npy", npy("<i4", "2", std::vector<std::int32_t>{0, -1}));
+  write("y_train.npy", npy("<i4", "2", std::vector<std::int32_t>{0, 1 << 30}));
   write("none.npy", npy("<f4", "0, 3", std::vector<float>{}));
   EXPECT_THAT(why({}), HasSubstr("y_train.npy: the label at index 1 is not a class number"));
-  EXPECT_THAT(why({{"labels", ""}}), HasSubstr("x_test.npy: its rows (4) or the type of its numbers differ from those of"));
-  EXPECT_THAT(why({{"labels", ""}, {"ids", true}}), HasSubstr("ids are integers, not floats"));
+  EXPECT_THAT(why({{"labels", ""}}),
+              HasSubstr("x_test.npy: its rows (4 of float32) or the type of its numbers differ from those of"));
+  EXPECT_THAT(why({{"labels", ""}, {"ids", true}}),
+              HasSubstr("ids are integers, not floats (float32): save array.astype(numpy.int32)"));
   EXPECT_THAT(why({{"data", "none"}}), HasSubstr("none.npy: it has no numbers"));
   EXPECT_THAT(why({{"data", "missing"}}), HasSubstr("missing.npy"));
   EXPECT_THAT(why({{"path", write("text.npz", "no zip")}}), HasSubstr("it is not a folder of .npy files, and no .npz file: "));

@@ -14,9 +14,11 @@
 
 #include "ops/device.hpp"
 #include "runtime/node/config/prepare_text.hpp"
+#include "runtime/node/images/png_encode.hpp"
 #include "runtime/node/node_tables.hpp"
 #include "runtime/node/predict/net_file.hpp"
 #include "runtime/node/serving/request_body.hpp"
+#include "runtime/node/serving/request_form.hpp"
 #include "tests/http_client.hpp"
 
 namespace troupe {
@@ -124,30 +126,30 @@ TEST(request_body, of_brackets_takes_no_memory_beyond_itself) {
   for (const std::string& begin : {std::string("{\"examples\": ["), std::string("{\"other\": ["), std::string("[")}) {
     const auto body = begin + std::string(length, '[');
     const auto before = peak_kib();
-    EXPECT_FALSE(examples_of_body(body, *j, false, 4096));
+    EXPECT_FALSE(examples_of_body(body, *j, {}, 4096));
     EXPECT_LT(peak_kib() - before, static_cast<long>(length >> 10));
   }
 }
 
 TEST(request_body, ends_at_the_first_example_beyond_the_limit) {
   const auto j = served();
-  EXPECT_EQ(examples_of_body(R"({"examples": [[1, 2, 3, 4], [1, 2, 3, 4]]})", *j, false, 2)->n, 2);
-  const auto made = examples_of_body(R"({"examples": [[1, 2, 3, 4], [1, 2, 3, 4], [5 this is never read)", *j, false, 2);
+  EXPECT_EQ(examples_of_body(R"({"examples": [[1, 2, 3, 4], [1, 2, 3, 4]]})", *j, {}, 2)->n, 2);
+  const auto made = examples_of_body(R"({"examples": [[1, 2, 3, 4], [1, 2, 3, 4], [5 this is never read)", *j, {}, 2);
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().text, "a request has at most 2 examples, this one has more");
 }
 
 TEST(request_body, of_json_may_have_other_keys_but_not_two_lists_of_examples) {
   const auto j = served();
-  const auto made = examples_of_body(R"({"id": {"examples": [9]}, "examples": [[1, 2, 3, 4]], "tags": [null, true, {"a": [[]]}]})",
-                                     *j, false, 10);
+  const auto made =
+      examples_of_body(R"({"id": {"examples": [9]}, "examples": [[1, 2, 3, 4]], "tags": [null, true, {"a": [[]]}]})", *j, {}, 10);
   ASSERT_TRUE(made) << made.error().text;
   EXPECT_EQ(made->values, (std::vector<float>{1, 2, 3, 4}));
   for (const auto* body :
        {R"({"examples": [[1, 2, 3, 4]], "examples": [[1, 2, 3, 4]]})", R"({"examples": {"a": [1]}})",
         R"({"examples": [[1, 2, 3, null]]})", R"({"examples": [{"a": 1}]})", R"({"examples": "a"})", R"({"a": 1})",
         R"({"examples": [[1, 2, 3, 4]]} 5)", R"({"examples": [[1, 2, 3, 4]])", "7", "\"examples\"", "null"})
-    EXPECT_FALSE(examples_of_body(body, *j, false, 10)) << body;
+    EXPECT_FALSE(examples_of_body(body, *j, {}, 10)) << body;
 }
 
 class predictions_over_http : public ::testing::Test {
@@ -162,9 +164,10 @@ class predictions_over_http : public ::testing::Test {
     ASSERT_TRUE(made) << made.error().message;
     server_ = std::move(*made);
   }
-  std::string post(const std::string& path, const std::string& body) const {
+  std::string post(const std::string& path, const std::string& body, const std::string& type = "text/plain") const {
     http_client c(server_->port());
-    c.send("POST " + path + " HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+    c.send("POST " + path + " HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: " + type +
+           "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
     return c.response();
   }
   std::shared_ptr<prepared_job> job_ = served();
@@ -206,6 +209,102 @@ TEST_F(predictions_over_http, takes_npy_files) {
   EXPECT_EQ(body_of(said), body_of(same));
 }
 
+TEST_F(predictions_over_http, takes_the_files_of_a_form) {
+  open();
+  const auto file = [](const std::string& name, const std::string& content) {
+    return "--xyz\r\nContent-Disposition: form-data; name=\"file\"; filename=\"" + name + "\"\r\n\r\n" + content + "\r\n";
+  };
+  const std::string type = "multipart/form-data; boundary=xyz",
+                    field = "--xyz\r\nContent-Disposition: form-data; name=\"x\"\r\n\r\n1\r\n";
+  const auto form = file("a.json", R"({"examples": [[1, 0, 0, 2]]})") + field +
+                    file("b.json", R"({"examples": [[0, 1, 0.5, 0]]})") + "--xyz--\r\n";
+  const auto said = post("/predict?all=1", form, type);
+  ASSERT_EQ(status_of(said), 200) << said;
+  EXPECT_EQ(body_of(said), body_of(post("/predict?all=1", R"({"examples": [[1, 0, 0, 2], [0, 1, 0.5, 0]]})")));
+  const auto wrong = post("/predict", file("bad.json", "{}") + "--xyz--", type);
+  EXPECT_EQ(status_of(wrong), 400);
+  EXPECT_NE(wrong.find("'bad.json': the body is no .npy file"), std::string::npos) << wrong;
+  EXPECT_NE(post("/predict", field + "--xyz--", type).find("the form has no file; send one as in: curl -F file=@picture.jpg"),
+            std::string::npos);
+}
+
+class picture_facts final : public source {
+ public:
+  explicit picture_facts(bool resize) : resize_(resize) {}
+  shape example() const override { return {1, 2, 2}; }
+  std::int64_t classes() const override { return 3; }
+  std::int64_t size(split) const override { return 1; }
+  std::optional<byte_scaling> bytes() const override { return byte_scaling{{0.5}, {1}}; }
+  bool resizes() const override { return resize_; }
+  void read(split, const std::vector<std::int64_t>&, tensor&, tensor&) const override {}
+
+ private:
+  bool resize_;
+};
+
+// As in training: of the size of the net, or resized if the training's images were.
+TEST(request_form, images_are_resized_as_in_training) {
+  const auto png = images::encode_png({4, 6, 1, std::vector<std::uint8_t>(24, 100)});
+  ASSERT_TRUE(png);
+  const std::string body(png->begin(), png->end());
+  prepared_job j;
+  j.data = std::make_shared<picture_facts>(false);
+  const auto refused = examples_of_request(body, "image/png", j, {}, 10);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().text.find("is 4 x 6 pixels"), std::string::npos) << refused.error().text;
+  const std::vector<float> all(4, 49);
+  EXPECT_EQ(examples_of_request(body, "image/png", j, {false, true}, 10).value().values, all);
+  j.data = std::make_shared<picture_facts>(true);
+  EXPECT_EQ(examples_of_request(body, "image/png", j, {}, 10).value().values, all);
+}
+
+TEST(request_form, pixels_of_resized_images_are_bounded) {
+  const auto grey = [](std::int64_t height, std::int64_t width) {
+    const auto png =
+        images::encode_png({height, width, 1, std::vector<std::uint8_t>(static_cast<std::size_t>(height * width), 100)});
+    EXPECT_TRUE(png);
+    return std::string(png->begin(), png->end());
+  };
+  prepared_job j;
+  j.data = std::make_shared<picture_facts>(false);
+  const auto wide = examples_of_body(grey(4096, 4097), j, {false, true}, 10);
+  ASSERT_FALSE(wide);
+  EXPECT_EQ(wide.error().text,
+            "the image: is 4096x4097 pixels (height x width), more than the 2^24 that are resized here: make it smaller");
+  EXPECT_EQ(examples_of_body(grey(4, 6), j, {false, true, 24}, 10)->pixels, 24);
+  EXPECT_FALSE(examples_of_body(grey(4, 6), j, {false, true, 23}, 10));
+  EXPECT_EQ(examples_of_body(grey(4, 6), j, {false, true, 30}, 10, 6)->pixels, 24);
+  EXPECT_FALSE(examples_of_body(grey(4, 6), j, {false, true, 30}, 10, 7));
+  EXPECT_EQ(examples_of_body(grey(2, 2), j, {false, true, 0}, 10)->pixels, 0) << "of the size of the net";
+
+  std::string form;
+  const auto large = grey(4096, 4096);
+  for (int k = 0; k < 5; ++k)
+    form +=
+        "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"" + std::to_string(k) + ".png\"\r\n\r\n" + large + "\r\n";
+  const auto made = examples_of_request(form + "--b--", "multipart/form-data; boundary=b", j, {false, true}, 10);
+  ASSERT_FALSE(made);
+  EXPECT_TRUE(made.error().text.starts_with("'4.png'")) << made.error().text;
+  EXPECT_NE(made.error().text.find("more than the 67,108,864 pixels that one request may have resized"), std::string::npos);
+  EXPECT_NE(made.error().text.find("--resized-pixels"), std::string::npos);
+  const auto more = examples_of_request(form + "--b--", "multipart/form-data; boundary=b", j, {false, true, 5 << 24}, 10);
+  EXPECT_EQ(more.value().n, 5) << "a higher limit";
+}
+
+TEST(request_form, limit_of_examples_is_that_of_the_request) {
+  prepared_job j;
+  j.data = std::make_shared<picture_facts>(false);
+  const std::string head = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.json\"\r\n\r\n";
+  const auto part = [&](const std::string& examples) { return head + "{\"examples\": [" + examples + "]}\r\n"; };
+  const auto of = [&](const std::string& form) {
+    return examples_of_request(form + "--b--", "multipart/form-data; boundary=b", j, {}, 2);
+  };
+  EXPECT_EQ(of(part("[1, 2, 3, 4]") + part("[1, 2, 3, 4]"))->n, 2);
+  const auto more = of(part("[1, 2, 3, 4], [1, 2, 3, 4]") + part("[1, 2, 3, 4]"));
+  ASSERT_FALSE(more);
+  EXPECT_EQ(more.error().text, "a request has at most 2 examples, this one has more");
+}
+
 TEST_F(predictions_over_http, says_what_is_wrong_with_a_body) {
   open();
   for (const auto& [body, words] : {std::pair<std::string, std::string>{"", "not JSON as in"},
@@ -229,7 +328,9 @@ TEST_F(predictions_over_http, several_nets_have_paths_of_their_own) {
   open({"a", "b-2"});
   EXPECT_EQ(status_of(post("/predict/a", R"({"examples": [[1, 0, 0, 2]]})")), 200);
   EXPECT_EQ(status_of(post("/predict/b-2", R"({"examples": [[1, 0, 0, 2]]})")), 200);
-  EXPECT_EQ(status_of(post("/predict", R"({"examples": [[1, 0, 0, 2]]})")), 413);
+  const auto unnamed = post("/predict", R"({"examples": [[1, 0, 0, 2]]})");
+  EXPECT_EQ(status_of(unnamed), 404);
+  EXPECT_NE(unnamed.find("GET / lists the nets"), std::string::npos) << unnamed;
   const auto facts = nlohmann::json::parse(body_of(http_get(server_->port(), "/")));
   ASSERT_EQ(facts["nets"].size(), 2U);
   EXPECT_EQ(facts["nets"][0]["example"], nlohmann::json::parse("[4]"));

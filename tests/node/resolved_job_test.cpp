@@ -84,6 +84,35 @@ TEST(resolved_job, contains_overrides_defaults_and_options_of_fillers) {
   EXPECT_NE(text.find("weight_filler = { kind = \"gaussian\", mean = 0.0, std = 0.1 }"), std::string::npos) << text;
 }
 
+TEST(resolved_job, leaves_out_measure_when_there_is_no_patience) {
+  const auto text = text_of(sound_lines());
+  const auto without = expect_round_trip(parsed(text, {"train.finish={epochs=1}"}));
+  EXPECT_FALSE(has_line(without, "measure = \"auto\"")) << without;
+  EXPECT_TRUE(has_line(without, "# measure: not set")) << without;
+  for (const char* word : {"auto", "accuracy", "loss"}) {
+    const auto set = std::string("train.finish={epochs=1,patience=2,measure=\"") + word + "\"}";
+    EXPECT_TRUE(has_line(expect_round_trip(parsed(text, {set})), std::string("measure = \"") + word + "\"")) << word;
+  }
+}
+
+// Run folders, nets and recordings of earlier versions have such a text.
+TEST(resolved_job, of_an_earlier_version_may_have_measure_without_patience) {
+  const auto filed = parsed(text_of(sound_lines()), {"train.finish={epochs=1}"});
+  auto text = resolved_job_text(filed, every_table());
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    ASSERT_NE(text.find(from), std::string::npos) << text;
+    text.replace(text.find(from), from.size(), to);
+  };
+  replace("# measure: not set", "measure = \"auto\"");
+  EXPECT_THROW(parsed(text), std::runtime_error);
+  replace(text.substr(0, text.find('\n')),
+          "# Every key of the job with its value. A comment names a key that is not set, and what applies then.");
+  EXPECT_EQ(differences(filed, parsed(text)), names{});
+  EXPECT_FALSE(has_line(expect_round_trip(parsed(text)), "measure = \"auto\"")) << "the next text is written without it";
+  replace("measure = \"auto\"", "measure = \"loss\"");
+  EXPECT_THROW(parsed(text), std::runtime_error);
+}
+
 // The value `auto` of `fraction`, shares, nodes of layers, and an absent `partition`, which
 // means something else than "batch".
 TEST(resolved_job, keeps_pairs_and_writes_equal_numbers_as_one) {

@@ -48,6 +48,27 @@ class runs_curve : public testing::Test {
 
 using pairs = std::vector<std::pair<double, double>>;
 
+TEST_F(runs_curve, read_run_values_finds_the_last_and_the_best_evaluation) {
+  write(metrics_head + "1,0,1,3,,,,\n1,0,1,,0.5,,,2\n2,0,1,2,,,,\n2,0,1,,0.5,,,1\n3,0,1,,,,,\n3,0,1,,0.25,,,0.5\n");
+  const auto v = read_run_values(run_metrics_file(folder));
+  ASSERT_TRUE(v);
+  EXPECT_EQ(v->loss, 2);
+  EXPECT_EQ(v->last->step, 3u);
+  EXPECT_EQ(v->last->accuracy, 0.25);
+  EXPECT_EQ(v->best->step, 2u);
+  EXPECT_EQ(v->best->loss, 1);
+  write(metrics_head);
+  EXPECT_FALSE(read_run_values(run_metrics_file(folder))->best);
+}
+
+TEST_F(runs_curve, read_run_values_ignores_an_evaluation_whose_step_is_no_step) {
+  write(metrics_head + "4,0,1,,0.5,,,1\n1e300,0,1,,0.75,,,1\n18446744073709551616,0,1,,0.75,,,1\n");
+  const auto v = read_run_values(run_metrics_file(folder));
+  ASSERT_TRUE(v);
+  EXPECT_EQ(v->last->step, 4u);
+  EXPECT_EQ(v->best->step, 4u);
+}
+
 TEST_F(runs_curve, steps_and_evaluations_are_separate_curves) {
   write(metrics_head + "1,0.5,10,2.5,,0.1,700,\n2,1,12,nan,,0.1,800,\n2,1,12.5,,0.75,,,1.5\n3,1.5,14,1e0,,0.05,,\r\n");
   EXPECT_EQ(points(metric::loss), (pairs{{1, 2.5}, {3, 1}})) << "a loss that is not finite is left out";
@@ -101,9 +122,29 @@ TEST_F(runs_curve, a_long_curve_keeps_its_ends_and_peaks_in_few_points) {
   };
   EXPECT_TRUE(has(123'456, 99) && has(654'321, -99));
   EXPECT_TRUE(std::is_sorted(points.begin(), points.end(), [](const auto& a, const auto& b) { return a.x < b.x; }));
+  const auto bands = c.bands();
+  EXPECT_LE(bands.size(), 512u);
+  EXPECT_GE(bands.size(), 256u);
+  for (const auto& b : bands) {
+    EXPECT_TRUE(b.low <= b.mean && b.mean <= b.high) << b.x;
+    const bool peak = b.low == -99 || b.high == 99;
+    EXPECT_NEAR(b.mean, std::sin(b.x * 1e-4), peak ? 0.2 : 0.01) << b.x;
+  }
   c.add(500'000, 500'000, 7);  // resumed
   EXPECT_EQ(c.last(), 7);
   EXPECT_GT(c.lowest(), -2);
+}
+
+TEST_F(runs_curve, a_short_curve_has_a_band_for_each_point) {
+  run_curve c;
+  for (int i = 1; i <= 5; ++i) c.add(i, i, 2 * i);
+  c.add(4, 4, 1);
+  const auto bands = c.bands();
+  ASSERT_EQ(bands.size(), 4u);
+  for (const auto& b : bands) {
+    const auto y = b.x == 4 ? 1 : 2 * b.x;
+    EXPECT_TRUE(b.mean == y && b.low == y && b.high == y) << b.x;
+  }
 }
 
 TEST_F(runs_curve, a_moving_average_has_no_bias_to_zero) {
@@ -135,6 +176,20 @@ TEST_F(runs_curve, axes_have_few_round_ticks_inside_their_range) {
       EXPECT_LE(a.ticks.size(), 30u);
       for (const auto& t : a.ticks) EXPECT_TRUE(a.position(t.value) > -0.01 && a.position(t.value) < 1.01) << low << " " << t.text;
     }
+}
+
+TEST_F(runs_curve, the_axis_of_accuracy_is_between_0_and_1) {
+  for (const auto& values : {std::vector<double>{1, 1}, {0, 0}, {0.97, 1}, {0.5, 0.98}, {0.3}, {0.999, 0.9995}}) {
+    std::vector<curve_point> points;
+    for (const auto y : values) points.push_back({static_cast<double>(points.size()), y});
+    const auto a = y_axis_of({"accuracy", false, {{"run", points, {}, 0, true}}, true}, 6);
+    EXPECT_GE(a.low, 0) << values[0];
+    EXPECT_LE(a.high, 1 + 1e-12) << values[0];
+    EXPECT_LT(a.low, a.high);
+    for (const auto& t : a.ticks) EXPECT_LE(t.value, 1 + 1e-12);
+  }
+  const auto below = y_axis_of({"accuracy", false, {{"run", {{0, 0.2}, {1, 0.5}}, {}, 0, true}}, true}, 6);
+  EXPECT_LT(below.high, 0.7) << "the axis ends near the values";
 }
 
 TEST_F(runs_curve, a_plot_of_a_run_is_small_and_names_its_curves) {

@@ -49,6 +49,7 @@ TEST_F(runs_info, run_json_keeps_every_field) {
   r.seed = 18446744073709551615u, r.mode = "ssp staleness=3", r.workers = 2, r.packets = 4, r.parameters = 431080, r.batch = 64;
   r.last_step = 2000, r.steps_per_epoch = 938, r.devices = {"cpu:0"}, r.started = "2026-11-26T19:26:30Z", r.seconds = 12.5;
   r.steps = 1500, r.loss = std::nan(""), r.accuracy = 0.5, r.best_accuracy = 0.75, r.best_step = 1000, r.resumed_at = {500, 700};
+  r.best_loss = 0.125;
   const auto read = parse_run_info(run_info_text(r));
   ASSERT_TRUE(read) << read.error().text;
   const auto& s = *read;
@@ -59,6 +60,24 @@ TEST_F(runs_info, run_json_keeps_every_field) {
   EXPECT_EQ(s.overrides, r.overrides);
   r.accuracy = -1;
   EXPECT_EQ(parse_run_info(run_info_text(r)).value().accuracy, -1);
+}
+
+TEST_F(runs_info, the_best_evaluation_has_an_accuracy_or_a_loss) {
+  run_info r;
+  EXPECT_FALSE(best_of(r));
+  set_best(r, best_evaluation{60, {}, 0.25});
+  EXPECT_EQ(best_of(r)->step, 60u);
+  EXPECT_FALSE(best_of(r)->accuracy);
+  r.number = 1;
+  r.name = "a";
+  r.state = "done";
+  r = parse_run_info(run_info_text(r)).value();
+  EXPECT_EQ(best_of(r)->loss, 0.25);
+  set_best(r, best_evaluation{80, 0.5, 0.3});
+  EXPECT_EQ(r.best_accuracy, 0.5);
+  set_best(r, std::nullopt);
+  EXPECT_FALSE(best_of(r));
+  EXPECT_EQ(r.best_step, 0u);
 }
 
 TEST_F(runs_info, a_damaged_run_json_is_an_error_that_names_the_file) {
@@ -125,10 +144,37 @@ TEST_F(runs_info, finds_runs_by_number_folder_name_path_and_last) {
   EXPECT_EQ(found("7"), "3-7");
   EXPECT_EQ(found("last"), "4-shown");
   EXPECT_EQ(found((runs / "1-lenet").string()), "1-lenet");
+  EXPECT_EQ(found((runs / "1-lenet/").string()), "1-lenet");
   EXPECT_NE(found("lenett").find("there is no run 'lenett'; did you mean 'lenet'? (runs: 4-shown, 3-7, 2-lenet, 1-lenet)"),
             std::string::npos)
       << found("lenett");
   EXPECT_NE(found(runs.string()).find("no run folder"), std::string::npos);
+}
+
+TEST_F(runs_info, a_run_that_is_found_by_a_path_has_a_name_and_a_folder_of_runs) {
+  const auto run = make(1, "lenet");
+  const auto before = fs::current_path();
+  fs::current_path(run);
+  for (const std::string word : {".", "./", "../1-lenet", "../1-lenet/", "../1-lenet//"}) {
+    const auto f = find_run("elsewhere", word);
+    EXPECT_TRUE(f && f->filename() == "1-lenet" && fs::equivalent(f->parent_path(), runs)) << word;
+  }
+  fs::current_path(before);
+}
+
+TEST_F(runs_info, the_checkpoints_of_a_run_move_with_its_folder_unless_they_are_elsewhere) {
+  run_info r;
+  r.number = 7;
+  for (const auto& [named, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"/old/runs/7-lenet/checkpoints", "/new/7-copy/checkpoints"},
+           {"/new/7-copy/checkpoints", "/new/7-copy/checkpoints"},
+           {"", "/new/7-copy/checkpoints"},
+           {"/old/runs/8-lenet/checkpoints", "/old/runs/8-lenet/checkpoints"},
+           {"/shared/checkpoints/lenet/3", "/shared/checkpoints/lenet/3"},
+           {"/old/runs/7-lenet/own.safetensors", "/old/runs/7-lenet/own.safetensors"}}) {
+    r.checkpoints = named;
+    EXPECT_EQ(checkpoints_of_run("/new/7-copy", r), expected) << named;
+  }
 }
 
 TEST_F(runs_info, the_default_folder_comes_from_the_environment) {

@@ -125,6 +125,7 @@ void compare_train(comparison& c, const train_spec& a, const train_spec& b) {
   c.same("steps", a.finish.steps, b.finish.steps);
   c.same("target_accuracy", a.finish.target_accuracy, b.finish.target_accuracy);
   c.same("patience", a.finish.patience, b.finish.patience);
+  c.same("measure", a.finish.measure, b.finish.measure);
   c.same("seconds", a.finish.seconds, b.finish.seconds);
   c.same("custom", text_of_choice(a.finish.custom, all.finishes), text_of_choice(b.finish.custom, all.finishes));
   c.same("who", a.finish.who, b.finish.who);

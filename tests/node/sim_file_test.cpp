@@ -7,25 +7,14 @@
 #include <filesystem>
 
 #include "runtime/job/job.hpp"
-#include "runtime/node/config/fault_trace.hpp"
 #include "runtime/node/config/job_file.hpp"
+#include "tests/node/sim_texts.hpp"
 
 namespace troupe {
 namespace {
 
-using ::testing::HasSubstr;
-
-sim_spec good(const std::string& text) {
-  auto r = parse_sim(text, "sim.toml");
-  if (!r) {
-    for (const auto& d : r.error()) ADD_FAILURE() << d.to_string();
-    return {};
-  }
-  return *std::move(r);
-}
-
 const char* const everything = R"(
-detect = "2s"
+resend = "2ms"
 [run]
 job = "net.toml"
 nodes = 8
@@ -72,7 +61,7 @@ times = 4
 )";
 
 TEST(sim_file, all_keys_are_read) {
-  const auto s = good(everything);
+  const auto s = sim_texts::good(everything);
   ASSERT_TRUE(s.run);
   EXPECT_EQ(s.run->nodes, 8u);
   EXPECT_EQ(s.run->buckets, 2);
@@ -93,26 +82,21 @@ TEST(sim_file, all_keys_are_read) {
   EXPECT_EQ(s.compute.kind, sim::straggle::exponential);
   EXPECT_EQ(s.compute.probability, 0.1);
   EXPECT_EQ(s.compute.slow[0], std::pair(0u, 2.0));
-  EXPECT_EQ(s.faults.detect, std::chrono::seconds(2));
+  EXPECT_EQ(s.faults.resend, std::chrono::milliseconds(2));
   ASSERT_EQ(s.faults.list.size(), 3u);
   EXPECT_EQ(s.faults.list[0].nodes, (std::vector<std::uint32_t>{0, 7}));
   EXPECT_TRUE(s.faults.list[1].above);
   EXPECT_EQ(s.faults.list[2].kind, sim::fault_kind::crash);
   EXPECT_EQ(s.faults.list[2].restart_after, std::chrono::milliseconds(100));
   EXPECT_EQ(s.faults.list[2].times, 4u);
-  EXPECT_TRUE(check_nodes(s, 8).empty());
-  const auto missing = check_nodes(s, 7);
+  auto named = s;
+  EXPECT_TRUE(find_nodes(named, sim_texts::numbered(8)).empty());
+  const auto missing = find_nodes(named, sim_texts::numbered(7));
   ASSERT_EQ(missing.size(), 1u);
   EXPECT_EQ(missing[0].to_string(), "sim.toml:35:13: there is no node 8: the cluster has 7");
 }
 
-struct row {
-  const char* text;
-  const char* at;
-  const char* message;
-};
-
-const row entries[] = {
+const sim_texts::row entries[] = {
     {"[network]\nbandwidth = 1\n", "1:2", "[network]: it needs a fabric: uniform, star or tree"},
     {"[network]\nfabric = \"ring\"\n", "2:1", "unknown fabric 'ring' (available: uniform, star, tree)"},
     {"[network]\nfabric = \"star\"\nbandwith = 1\n", "3:1", "unknown key 'bandwith'; did you mean 'bandwidth'?"},
@@ -133,123 +117,17 @@ const row entries[] = {
     {"[compute]\nstragglers = { kind = \"pareto\", spread = 1 }\n", "2:16", "unknown kind 'pareto'"},
     {"[compute]\nstragglers = { kind = \"lognormal\" }\n", "2:1", "it needs a spread"},
     {"[compute]\nstragglers = 3\n", "2:1", "'stragglers' must be a table"},
-    {"[[fault]]\nprobability = 1\n", "1:1", "it needs a kind: delay, reorder"},
-    {"[[fault]]\nkind = \"delai\"\n", "2:1", "unknown kind 'delai'; did you mean 'delay'?"},
-    {"[[fault]]\nkind = \"drop\"\n", "1:1", "a fault of kind drop: it needs a probability"},
-    {"[[fault]]\nkind = \"drop\"\nprobability = 1.5\n", "3:1", "'probability' must be between 0 and 1"},
-    {"[[fault]]\nkind = \"drop\"\nprobability = 1\n", "3:1", "every message would be dropped"},
-    {"[[fault]]\nkind = \"delay\"\nprobability = 0.1\n", "1:1", "it needs 'most'"},
-    {"[[fault]]\nkind = \"delay\"\nprobability = 0.1\nmost = \"1ms\"\nleast = \"2ms\"\n", "4:1", "'most' is less than 'least'"},
-    {"[[fault]]\nkind = \"duplicate\"\nprobability = 0.1\nwhere = \"cable\"\n", "4:1", "unknown where 'cable'"},
-    {"[[fault]]\nkind = \"partition\"\nnodes = [1]\n", "1:1", "it needs an end, 'until'"},
-    {"[[fault]]\nkind = \"partition\"\nuntil = \"1s\"\n", "1:1", "it needs nodes"},
-    {"[[fault]]\nkind = \"partition\"\nnodes = [0]\nuntil = \"1s\"\n", "3:10", "a list of node numbers, counted from 1"},
-    {"[[fault]]\nkind = \"partition\"\nnodes = [1]\nuntil = \"1s\"\nfactor = 2\n", "5:1", "unknown key 'factor'"},
-    {"[[fault]]\nkind = \"slow\"\nnodes = [1]\n", "1:1", "it needs a factor"},
-    {"[[fault]]\nkind = \"crash\"\n", "1:1", "it needs 'from'"},
-    {"[[fault]]\nkind = \"crash\"\nfrom = \"2s\"\nuntil = \"1s\"\n", "4:1", "'until' is before 'from'"},
-    {"[[fault]]\nkind = \"crash\"\nfrom = \"2s\"\nnodes = [2]\nroles = [\"host0\"]\n", "5:1", "give 'nodes' or 'roles', not both"},
-    {"[[fault]]\nkind = \"drop\"\nprobability = 0.1\nroles = [\"host0\"]\n", "4:1", "roles"},
-    {"[[fault]]\nkind = \"crash\"\nuntil = \"1h\"\nevery = { kind = \"pareto\", mean = \"1h\" }\n", "4:11",
-     "unknown kind 'pareto'"},
-    {"[[fault]]\nkind = \"crash\"\nuntil = \"1h\"\nevery = { kind = \"exponential\" }\n", "4:1", "it needs a mean"},
-    {"[[fault]]\nkind = \"crash\"\nuntil = \"1h\"\nevery = { mean = \"0s\" }\n", "4:11", "'mean' must be greater than 0"},
-    {"[[fault]]\nkind = \"crash\"\nuntil = \"1h\"\nevery = { kind = \"weibull\", mean = \"1h\" }\n", "4:1", "it needs a shape"},
-    {"[[fault]]\nkind = \"crash\"\nuntil = \"1h\"\ntimes = 2\nevery = { mean = \"1h\" }\n", "5:1",
-     "one of 'times', 'every' and 'trace'"},
-    {"[[fault]]\nkind = \"crash\"\nevery = { mean = \"1h\" }\n", "1:1", "it needs an end, 'until'"},
-    {"[[fault]]\nkind = \"crash\"\nfrom = \"0s\"\nrack = 0\n", "4:1", "'rack' must be between 1 and"},
-    {"[[fault]]\nkind = \"crash\"\nfrom = \"0s\"\ngroups = [[2], [0]]\n", "4:17", "a list of lists of node numbers"},
-    {"[[fault]]\nkind = \"crash\"\nfrom = \"0s\"\ngroups = [2]\n", "4:11", "a list of lists of node numbers"},
-    {"[[fault]]\nkind = \"crash\"\nfrom = \"0s\"\nnodes = [2]\nrack = 4\n", "5:1", "nodes or roles, or groups, but not both"},
-    {"[[fault]]\nkind = \"crash\"\ntrace = \"no_such_file.txt\"\n", "3:1", "no_such_file.txt"},
-    {"[[fault]]\nkind = \"slow_disk\"\nnodes = [1]\n", "1:1", "it needs a factor on the time of checkpoints"},
-    {"[[fault]]\nkind = \"skew\"\nnodes = [1]\n", "1:1", "it needs a rate, 'ahead', or both"},
-    {"[[fault]]\nkind = \"skew\"\nnodes = [1]\nrate = 3\n", "4:1", "'rate' must be between 0.5 and 2"},
-    {"[[fault]]\nkind = \"skew\"\nnodes = [1]\nrate = 1.1\nfrom = \"1s\"\n", "5:1", "remove 'from'"},
     {"[disk]\nbandwidth = 3\nsize = 4\n", "3:1", "unknown key 'size'"},
     {"[fault]\nkind = \"drop\"\n", "1:2", "'fault' must be a list of tables: [[fault]]"},
     {"resend = \"0s\"\n", "1:1", "'resend' must be greater than 0"},
-    {"detekt = \"1s\"\n", "1:1", "unknown key 'detekt'; did you mean 'detect'?"},
+    {"resent = \"1s\"\n", "1:1", "unknown key 'resent'; did you mean 'resend'?"},
     {"[run]\nnodes = 2\n", "1:2", "it needs a job"},
     {"[run]\njob = \"a.toml\"\n", "1:2", "it needs nodes"},
     {"[run]\njob = \"a.toml\"\nnodes = 2\nmaths = \"some\"\n", "4:1", "unknown maths 'some'"},
     {"a = [\n", "1:7", "end-of-file"},
 };
 
-TEST(sim_file, every_mistake_names_its_position) {
-  for (const auto& r : entries) {
-    SCOPED_TRACE(r.text);
-    const auto parsed = parse_sim(r.text, "sim.toml");
-    const auto* bad = parsed ? nullptr : &parsed.error();
-    ASSERT_TRUE(bad);
-    ASSERT_FALSE(bad->empty());
-    EXPECT_EQ(bad->front().at.to_string(), std::string("sim.toml:") + r.at) << bad->front().message;
-    EXPECT_THAT(bad->front().message, HasSubstr(r.message));
-  }
-}
-
-TEST(sim_file, rates_groups_clocks_and_disks_are_read) {
-  const auto s = good(R"(
-[disk]
-bandwidth = "1GB/s"
-latency = "2ms"
-[[fault]]
-kind = "crash"
-every = { kind = "weibull", mean = "500h", shape = 0.7 }
-rack = 16
-until = "30d"
-restart_after = "10min"
-[[fault]]
-kind = "crash"
-from = "1s"
-groups = [[2, 3], [4]]
-[[fault]]
-kind = "skew"
-nodes = [2]
-ahead = "3ms"
-rate = 1.001
-[[fault]]
-kind = "slow_disk"
-nodes = [1]
-factor = 10
-)");
-  ASSERT_TRUE(s.disk);
-  EXPECT_EQ(s.disk->bytes_per_second, 1e9);
-  EXPECT_EQ(s.disk->latency, std::chrono::milliseconds(2));
-  ASSERT_EQ(s.faults.list.size(), 4u);
-  const auto& w = s.faults.list[0];
-  EXPECT_EQ(w.when, sim::crash_times::weibull);
-  EXPECT_EQ(w.mean, 500 * 3600);
-  EXPECT_EQ(w.shape, 0.7);
-  EXPECT_EQ(w.rack, 16u);
-  EXPECT_EQ(s.faults.list[1].groups, (std::vector<std::vector<std::uint32_t>>{{1, 2}, {3}}));
-  EXPECT_EQ(s.faults.list[2].least, std::chrono::milliseconds(3));
-  EXPECT_EQ(s.faults.list[2].factor, 1.001);
-  EXPECT_EQ(s.faults.list[3].kind, sim::fault_kind::slow_disk);
-  EXPECT_EQ(check_nodes(s, 3).size(), 1u);
-}
-
-TEST(sim_file, a_crash_trace_is_read_and_bad_lines_are_named) {
-  const auto read = [](const std::string& text) { return parse_fault_trace(text, "trace.txt"); };
-  const auto r = read("# time, node, duration\n\n3.5h 17 20min\n1s 2   # no restart\n");
-  const auto* all = r ? &*r : nullptr;
-  ASSERT_TRUE(all);
-  ASSERT_EQ(all->size(), 2u);
-  EXPECT_EQ((*all)[0].what.at, std::chrono::minutes(210));
-  EXPECT_EQ((*all)[0].what.node, 16u);
-  EXPECT_EQ((*all)[0].what.down, std::chrono::minutes(20));
-  EXPECT_EQ((*all)[0].at.line, 3);
-  EXPECT_LT((*all)[1].what.down.count(), 0);
-  for (const char* bad : {"1s\n", "1s 0\n", "1 2\n", "1s 2 3\n", "1s 2 3s 4\n", "1s 70000\n", "-1s 2\n", "1s x\n"}) {
-    const auto no = read("2s 3\n" + std::string(bad));
-    const auto* d = no ? nullptr : &no.error();
-    ASSERT_TRUE(d) << bad;
-    EXPECT_EQ(d->front().to_string(), "trace.txt:2:1: write \"TIME NODE\" or \"TIME NODE DOWN\", as in \"3.5h 17 20min\"");
-  }
-  const auto none = read("# nothing\n");
-  EXPECT_FALSE(none);
-}
+TEST(sim_file, every_mistake_names_its_position) { sim_texts::expect_mistakes(entries); }
 
 std::vector<std::string> files_in(const std::string& folder) {
   std::vector<std::string> out;

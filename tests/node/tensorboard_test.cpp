@@ -192,6 +192,18 @@ TEST(tensorboard, every_session_writes_a_new_file) {
   EXPECT_THAT(*names.begin(), HasSubstr("tfevents.0999999999.")) << "the order of names is that of time";
 }
 
+// TensorBoard then forgets this step and later ones of earlier files.
+TEST(tensorboard, a_restart_is_a_session_log_with_the_first_repeated_step) {
+  temp_dir dir;
+  auto f = opened_event_file(dir.path);
+  f.restart(41, 1700000001.5);
+  ASSERT_EQ(test::error_text(f.flush()), "");
+  const auto all = records_in(file_text(f.path()));
+  ASSERT_EQ(all.size(), 2u);
+  // wall_time (field 1, fixed64), step (field 2), session_log (field 7) with status START = 1.
+  EXPECT_EQ(all[1].substr(9), std::string("\x10\x29\x3a\x02\x08\x01", 6));
+}
+
 TEST(tensorboard, writes_when_the_buffer_is_full_and_when_closed) {
   temp_dir dir;
   std::filesystem::path path;

@@ -63,7 +63,7 @@ void grow(std::pair<std::string, std::vector<std::uint64_t>>& p, std::size_t n) 
 template <class T>
 void grow(std::vector<T>& list, std::size_t n) {
   list.clear();
-  constexpr bool numbers = std::is_integral_v<T> || std::is_same_v<T, square_sum> ||
+  constexpr bool numbers = std::is_arithmetic_v<T> || std::is_same_v<T, square_sum> ||
                            std::is_same_v<T, std::pair<std::uint64_t, std::uint64_t>> ||
                            std::is_same_v<T, std::pair<std::uint16_t, std::uint64_t>>;
   if constexpr (numbers) {

@@ -27,8 +27,8 @@ TEST_F(bf16_primitive, maps_have_the_rounded_bits_of_f32) {
   x.mutable_data<bf16>()[0] = to_bf16(-0.0F), x.mutable_data<bf16>()[1] = to_bf16(std::nanf("")),
   x.mutable_data<bf16>()[2] = to_bf16(-INFINITY);
   x.mutable_data<bf16>()[3] = to_bf16(INFINITY), x.mutable_data<bf16>()[4] = to_bf16(0.0F), x.mutable_data<bf16>()[5] = bf16{1};
-  for (const auto f :
-       {unary::relu, unary::sigmoid, unary::tanh, unary::exp, unary::square, unary::absolute, unary::elu, unary::gelu})
+  for (const auto f : {unary::relu, unary::sigmoid, unary::tanh, unary::exp, unary::square, unary::absolute, unary::elu,
+                       unary::gelu, unary::relu6, unary::silu, unary::hard_sigmoid, unary::hard_swish})
     for (const double parameter : {0.0, 0.5}) {
       tensor y = poisoned(*d, x.dims(), dtype::bf16), y32 = poisoned(*d, x.dims(), dtype::f32), dx = y, dx32 = y32;
       d->map(f, parameter, x, y);

@@ -27,7 +27,9 @@ enum class mistake {
   saves_more,
   kink,
   sums_as_one_packet,
-  says_ids
+  says_ids,
+  weight_below_0,
+  weight_of_two
 };
 
 struct planted final : layer, gathered_maths {
@@ -38,6 +40,12 @@ struct planted final : layer, gathered_maths {
   shapes infer(const shapes& in) const override { return in; }
   signatures supported() const override { return alike({distribution::split_0}, 1, 1); }
   holding holds(std::size_t, const shapes&) const override { return m == mistake::says_ids ? holding::ids : holding::values; }
+  bool is_metric() const override { return m == mistake::weight_below_0 || m == mistake::weight_of_two; }
+  tensor mean_weight(context& c, const tensors&) const override {
+    auto weight = tensor::allocate(c.dev, shape{m == mistake::weight_of_two ? 2 : 1}, dtype::f64);
+    c.dev.fill(-1.0, weight);
+    return weight;
+  }
   param_specs params(const shapes&) const override { return {{.name = "weight", .dims = shape{1}, .filler = {}}}; }
   struct backward_needs backward_needs(const shapes&) const override {
     return {.inputs = m != mistake::undeclared_need};
@@ -114,6 +122,10 @@ TEST(check_layer, finds_a_wrong_gradient_of_a_parameter) {
 }
 TEST(check_layer, finds_a_layer_that_keeps_state_of_a_pass) {
   EXPECT_THAT(findings(mistake::impure), Contains(HasSubstr("impure")));
+}
+TEST(check_layer, finds_a_weight_of_a_mean_that_is_no_weight) {
+  EXPECT_THAT(findings(mistake::weight_below_0), Contains(HasSubstr("mean_weight() returns -1")));
+  EXPECT_THAT(findings(mistake::weight_of_two), Contains(HasSubstr("mean_weight() returns a tensor of shape")));
 }
 TEST(check_layer, finds_elements_that_are_not_written) {
   EXPECT_THAT(findings(mistake::unwritten), Contains(HasSubstr("not written")));

@@ -149,6 +149,15 @@ class random_layers {
                            {"rounding", word(chance(), "ceil", "floor")}}),
                      x);
   }
+  // The values have the shape of the max_pool.
+  layer_case unpool() {
+    layer_case c = pooling();
+    layer_registry stock;
+    add_stock_layers(stock);
+    const auto& pool = *stock.find("max_pool");
+    c.in.insert(c.in.begin(), pool.make(check_options(c.given, pool.specs))->infer(c.in)[0]);
+    return c;
+  }
   layer_case avg_pool() {
     layer_case c = pooling();
     c.given.values["count_padding"] = chance();
@@ -254,6 +263,21 @@ class random_layers {
          [](self& r) {
            return r.plain({r.any()}, with({{"approximate", word(r.chance(), "none", "tanh")}}));
          }},
+        {"relu6",
+         [](self& r) {
+           return r.plain({r.any()}, with({{"max", 0.25 * static_cast<double>(r.in(1, 24))}}));
+         }},
+        {"silu", any_shape},
+        {"hard_swish", any_shape},
+        {"hard_sigmoid",
+         [](self& r) {
+           return r.plain({r.any()}, with({{"slope", 0.125 * static_cast<double>(r.in(1, 8))}}));
+         }},
+        {"channel_scale",
+         [](self& r) {
+           const shape x = r.any(2);
+           return r.plain({x, shape{x[0], x[1]}});
+         }},
         {"prelu",
          [](self& r) {
            return r.plain({r.any(2)}, with({{"shared", r.chance()}}));
@@ -284,6 +308,7 @@ class random_layers {
         {"convolution", [](self& r) { return r.convolution(); }},
         {"max_pool", [](self& r) { return r.pooling(); }},
         {"avg_pool", [](self& r) { return r.avg_pool(); }},
+        {"unpool", [](self& r) { return r.unpool(); }},
         {"sequence_convolution", [](self& r) { return r.sequence_convolution(); }},
         {"embedding", [](self& r) { return r.embedding(); }},
         {"layer_norm", [](self& r) { return r.layer_norm(); }},

@@ -78,6 +78,15 @@ TEST(filler, has_the_named_distribution) {
   check({"msra", {{{"norm", std::string("average")}}}}, 0.0, 2.0 / 3500, 1.0);
 }
 
+TEST(filler, bilinear_enlarges_linearly) {
+  const auto dev = make_cpu_device();
+  tensor t = tensor::declare(shape{2, 1, 4, 4}, dtype::f64);
+  fill_param(*dev, {.name = "weight", .dims = shape{2, 1, 4, 4}, .filler = {"bilinear", {}}}, 1, 0, 0, t);
+  const auto w = values_of(t);
+  const double side[] = {0.25, 0.75, 0.75, 0.25};
+  for (std::size_t i = 0; i < 32; ++i) EXPECT_DOUBLE_EQ(w[i], side[i / 4 % 4] * side[i % 4]) << i;
+}
+
 TEST(filler, depends_on_seed_layer_and_parameter) {
   const auto dev = make_cpu_device();
   const auto base = values_of(filled(*dev, {"xavier", {}}));

@@ -48,6 +48,17 @@ class Jobs(InFolder):
         self.assertIn(f"{file}:6:", str(caught.exception))
         self.assertIsInstance(caught.exception, ValueError)
 
+    def test_names_of_other_programs_have_troupes_name_in_the_error(self):
+        with self.assertRaisesRegex(AttributeError, r"troupe has no attribute 'fit'; Troupe calls it 'train'"):
+            troupe.fit
+        with self.assertRaisesRegex(AttributeError, r"Job has no attribute 'fit'; write troupe.train\(job, ...\)"):
+            troupe.Job(**small_tables()).fit
+        self.assertFalse(hasattr(troupe.Job(**small_tables()), "no_such_thing"))
+        tables = small_tables()
+        tables["layer"][0]["type"] = "Dense"
+        with self.assertRaisesRegex(troupe.JobError, "unknown layer type 'Dense'; Troupe calls it 'linear'"):
+            troupe.Job(**tables)
+
     def test_says_that_a_file_is_missing(self):
         with self.assertRaisesRegex(troupe.JobError, "nowhere.toml.*no such file"):
             troupe.Job(self.path("nowhere.toml"))

@@ -49,6 +49,13 @@ class Predicting(InFolder):
         net = troupe.Predictor(job, job.initial_weights())
         numpy.testing.assert_allclose(net(self.x, raw=True), net(self.x * 0.5 - 1), atol=1e-5)
 
+    def test_the_order_of_channels_is_that_of_the_data(self):
+        self.assertEqual(self.net.channel_order, "rgb")
+        tables = {**small_tables(epochs=1), "data": {"source": "arrays", "test_data": "", "batch": 20, "channel_order": "bgr"}}
+        job = troupe.Job(arrays={"x_train": self.x, "y_train": self.y}, **tables)
+        self.assertEqual(job.channel_order, "bgr")
+        self.assertEqual(troupe.Predictor(job, job.initial_weights()).channel_order, "bgr")
+
     def test_plugins_of_a_run_are_loaded_only_if_the_caller_says_so(self):
         run = troupe.train(small_job(steps=2), run_dir=self.path("runs")).run
         with open(self.path("plugin.so"), "w") as file:

@@ -37,11 +37,14 @@ class Simulations(InFolder):
         self.assertEqual(*twice)
         self.assertTrue(all(a.time <= b.time for a, b in zip(twice[0], twice[0][1:])))
 
-    def test_reports_crashed_nodes(self):
-        faults = self.write("faults.toml", '[[fault]]\nkind = "crash"\nnodes = [2]\nfrom = "50us"\nrestart_after = "1ms"\n')
-        kinds = [e.event for e in troupe.Simulation(small_job(steps=30), nodes=3, faults=faults)]
-        self.assertIn("node_crashed", kinds)
-        self.assertIn("node_restarted", kinds)
+    def test_a_killed_daemon_is_recovered_from_with_the_same_weights(self):
+        faults = self.write("faults.toml", '[[fault]]\nkind = "kill"\nnodes = [2]\nfrom = "50us"\nrestart_after = "1s"\n')
+        calm, hit = (troupe.Simulation(small_job(steps=30), nodes=3, **more) for more in ({}, {"faults": faults}))
+        self.assertNotIn("recovered", [e.event for e in calm])
+        kinds = [e.event for e in hit]
+        self.assertIn("fault", kinds)
+        self.assertIn("recovered", kinds)
+        self.assertEqual(hit.weights_sha256, calm.weights_sha256)
 
     def test_wants_nodes(self):
         with self.assertRaisesRegex(troupe.JobError, "nodes"):

@@ -1,12 +1,15 @@
+import locale
 import os
 import signal
+import subprocess
+import sys
 import threading
 import unittest
 
 import numpy
 
 import troupe
-from helpers import LENET, InFolder, cli, small_job, small_tables
+from helpers import BIN, LENET, InFolder, cli, small_job, small_tables
 
 
 class Training(InFolder):
@@ -56,6 +59,93 @@ class Training(InFolder):
         self.assertEqual(run.state, "stopped")
         rest = troupe.train(small_job(steps=8000), run_dir=False, resume=run.folder / "checkpoints")
         self.assertEqual(rest.weights_sha256, whole.weights_sha256)
+
+    # In processes of their own: the signals end them.
+    def test_termination_leaves_a_checkpoint_and_ends_with_the_code_of_the_signal(self):
+        program = ("import troupe; from helpers import small_job; "
+                   f"troupe.train(small_job(steps=10**8), run_dir={self.folder!r}, on_step=lambda e: print(e.step, flush=True))")
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGHUP, 129)):
+            with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True,
+                                  preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL)) as p:
+                self.assertEqual(p.stdout.readline(), "1\n")
+                p.send_signal(number)
+                p.send_signal(number)
+                p.stdout.read()
+                self.assertEqual(p.wait(60), code)
+            run = troupe.run("last", self.folder)
+            self.assertEqual(run.state, "stopped")
+            self.assertTrue(os.listdir(run.folder / "checkpoints"))
+
+    # Python ignores a SystemExit of another thread, so the signals keep their effect.
+    def test_termination_ends_a_program_that_trains_on_another_thread(self):
+        program = ("import threading, troupe; from helpers import small_job; "
+                   "t = threading.Thread(target=lambda: troupe.train(small_job(steps=10**8), run_dir=False, "
+                   "on_step=lambda e: print(e.step, flush=True))); t.start(); t.join(); print('survived')")
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True,
+                                  preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL)) as p:
+                self.assertEqual(p.stdout.readline(), "1\n")
+                p.send_signal(number)
+                self.assertNotIn("survived", p.stdout.read())
+                self.assertEqual(p.wait(60), -number)
+
+    def test_termination_ends_a_program_whose_weights_cannot_be_written(self):
+        program = ("import os, signal, troupe; from helpers import small_job\n"
+                   "def at_the_end(e):\n"
+                   "    if e.event == 'done':\n"
+                   "        os.mkdir(e.run.folder + '/last.safetensors')\n"
+                   "        os.kill(os.getpid(), signal.SIGTERM)\n"
+                   f"troupe.train(small_job(), run_dir={self.folder!r}, on_event=at_the_end)")
+        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=250, check=False)
+        self.assertEqual(ended.returncode, 143, ended.stderr)
+        self.assertIn("last.safetensors", ended.stderr)
+
+    def test_termination_ends_a_program_whose_callback_fails(self):
+        program = ("import os, signal, troupe; from helpers import small_job\n"
+                   "def fails(e):\n"
+                   "    os.kill(os.getpid(), signal.SIGTERM)\n"
+                   "    raise KeyError('mine')\n"
+                   "troupe.train(small_job(steps=10**8), run_dir=False, on_step=fails)")
+        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=250, check=False)
+        self.assertEqual(ended.returncode, 143, ended.stderr)
+        self.assertIn("KeyError: 'mine'", ended.stderr)
+
+    def test_tells_its_end_to_a_client_that_stops_it(self):
+        for answer, expected in (([], " stopped at step "), (["--json"], '"state":"stopped"')):
+            clients = []
+
+            def ask(event):
+                if not clients:
+                    words = [os.path.join(BIN, "troupe"), "repl", str(event.run.folder), "-c", "stop", *answer]
+                    clients.append(subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+
+            result = troupe.train(small_job(steps=10**8), run_dir=self.folder, on_step=ask)
+            self.assertTrue(result.stopped)
+            said, wrong = clients[0].communicate(timeout=60)
+            self.assertEqual(clients[0].returncode, 0, wrong)
+            self.assertIn(expected, said)
+
+    def test_checkpoints_go_to_the_folder_that_the_job_names(self):
+        tables = small_tables(steps=20)
+        tables["checkpoint"] = {"dir": self.path("kept"), "every": 10}
+        troupe.train(troupe.Job(**tables), run_dir=False)
+        kept = [f for _, _, files in os.walk(self.path("kept")) for f in files if f.endswith(".safetensors")]
+        self.assertEqual(sorted(f.split("-step-")[1] for f in kept), ["10.safetensors", "20.safetensors"])
+
+    def test_decimal_commas_of_the_program_do_not_reach_files(self):
+        made = subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", self.path("de_DE.UTF-8")], capture_output=True, check=False)
+        os.environ["LOCPATH"] = self.folder
+        self.addCleanup(os.environ.pop, "LOCPATH")
+        self.addCleanup(locale.setlocale, locale.LC_ALL, locale.setlocale(locale.LC_ALL))
+        try:
+            locale.setlocale(locale.LC_ALL, "de_DE.UTF-8")
+        except locale.Error:
+            self.skipTest(f"localedef cannot make de_DE.UTF-8: {made.stderr}")
+        result = troupe.train(small_job(), run_dir=self.path("runs"))
+        with open(result.run.folder / "metrics.csv", encoding="utf-8") as f:
+            lines = f.read().splitlines()
+        self.assertEqual({line.count(",") for line in lines}, {lines[0].count(",")})
+        self.assertEqual(len(result.run.curve("loss")[0]), 20)
 
     def test_begins_with_weights(self):
         first = troupe.train(small_job(), run_dir=False)

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/view/job_progress.hpp"
+#include "runtime/cluster/view/job_progress.hpp"
 #include "tests/recovery/storm.hpp"
 
 namespace troupe::recovery {
@@ -76,7 +76,7 @@ class command_law {
   }
 
   void poll(const std::shared_ptr<sent_command>& c, const std::string& line) {
-    f_->ask(c->client, line, [this, c](std::optional<repl_reply> r) {
+    f_->ask(c->client, line, [this, c](const std::optional<repl_reply>& r) {
       if (r && !r->next.empty()) {
         const auto words = words_of(r->next);
         c->id = std::stoull(words.at(5));

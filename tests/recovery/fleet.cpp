@@ -1,14 +1,11 @@
 #include "tests/recovery/fleet.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 
-#include "actors/control/admission.hpp"
+#include "ops/device.hpp"
 #include "ops/device_descriptors.hpp"
-#include "runtime/record/safetensors.hpp"
+#include "tests/error_text.hpp"
 
 namespace troupe::recovery {
 
@@ -16,17 +13,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr const char* client = "client.1";
 constexpr auto rest = 90s;  // after the end of the job
 constexpr std::size_t max_logged = 4000;
-
-std::filesystem::path new_folder() {
-  static std::atomic<std::uint64_t> made{0};
-  const std::filesystem::path memory = "/dev/shm";
-  std::error_code ec;
-  const auto base = std::filesystem::is_directory(memory, ec) ? memory : std::filesystem::temp_directory_path();
-  return base / ("troupe-fleet-" + std::to_string(::getpid()) + "-" + std::to_string(++made));
-}
 
 cluster_spec cluster_of(const fleet_config& c) {
   cluster_spec s;
@@ -49,212 +37,123 @@ std::shared_ptr<device> shared_cpu() {
   return d;
 }
 
+// As the backend of a daemon (actors/control/host/repl.cpp).
+class fleet_backend final : public repl_backend {
+ public:
+  fleet_backend(sim::sim_daemon& d, std::string who) : d_(d), who_{std::move(who), certificate_role::admin} {}
+  repl_view view() const override { return d_.published(); }
+  const repl_events& events() const override { return d_.said(); }
+  expected<command_id> tell(std::uint32_t job, command c) override { return d_.command_of(who_, job, std::move(c)); }
+  expected<std::uint32_t> submit(const repl_submission&) override { return unexpected(error("not simulated")); }
+
+ private:
+  sim::sim_daemon& d_;
+  const person who_;
+};
+
 }  // namespace
+
+sim::cluster_config simulated(const fleet_config& c, std::shared_ptr<const tables> all) {
+  sim::cluster_config s;
+  s.world.seed = c.seed;
+  s.world.network.least = c.data.least;
+  s.world.network.most = c.data.most;
+  s.world.compute.cores = 64;
+  s.world.dev = shared_cpu().get();
+  s.world.no_fence = c.no_fence;
+  s.wrong = c.wrong;
+  s.times = c.times;
+  s.cluster = cluster_of(c);
+  s.job = {"job.toml", c.job, {}};
+  s.all = std::move(all);
+  s.dev = shared_cpu();
+  s.numerics = numerics_of({shared_cpu()});
+  return s;
+}
 
 fleet::fleet(fleet_config c, std::shared_ptr<const tables> all)
-    : config_(std::move(c)),
-      random_(config_.seed * 2654435761u + 97),
-      cluster_(cluster_of(config_)),
-      net_(agenda_, random_, config_.net),
-      around_{agenda_,
-              random_,
-              net_,
-              config_.compute,
-              config_.job_executor,
-              cluster_,
-              std::move(all),
-              shared_cpu(),
-              numerics_of({shared_cpu()}),
-              config_.no_fence},
-      folder_(new_folder()) {
-  for (const auto& n : cluster_.nodes) {
-    names_.push_back(n.name);
-    machines_[n.name].state = folder_ / n.name;
-    std::filesystem::create_directories(folder_ / n.name);
-    agenda_.in(range{1ms, 300ms}.drawn(random_), [this, name = n.name] { start(name); });
-  }
-  agenda_.in(1500ms, [this] { client_asks(); });
+    : config_(std::move(c)), tasks_(config_.seed * 97 + 11), cluster_(simulated(config_, std::move(all))) {
+  for (std::uint32_t n = 0; n < cluster_.nodes(); ++n) names_.push_back(cluster_.name_of(n));
+  cluster_.watch = this;
+  cluster_.on_event = [this](const heard_event& e) { heard(e); };
+  cluster_.on_refusal = [this](const std::string& why) {
+    violated((cluster_.submitted() ? "a request of its client was refused: " : "the job was refused: ") + why);
+  };
+  cluster_.on_start = [this](std::uint32_t node) {
+    if (node == cluster_.coordinator() && cluster_.connection() > 0 && restarted) restarted();
+  };
+  when().measured = [this](role_id, const task_cost&) { return config_.compute.task.drawn(tasks_); };
+  when().on_acted = [this](std::uint32_t node, std::uint32_t plan, role_id who, const envelope& e, bool old) {
+    acted(node, plan, who, e, old);
+  };
 }
 
-fleet::~fleet() {
-  machines_.clear();
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
+std::uint32_t fleet::index(const std::string& node) const {
+  return static_cast<std::uint32_t>(std::find(names_.begin(), names_.end(), node) - names_.begin());
 }
 
-// --- machines
-
-daemon* fleet::at(const std::string& node) { return machines_.at(node).daemon.get(); }
-
-void fleet::start(const std::string& node) {
-  auto& m = machines_.at(node);
-  if (m.daemon) return;
-  m.leaves = false;
-  m.daemon = std::make_unique<recovery::daemon>(around_, *this, node, m.state, ++m.lives);
-  on_log(node, "started");
-  if (node == coordinator() && m.lives > 1 && restarted) restarted();
-  if (node == coordinator() && asked_ > 0) agenda_.in(range{10ms, 800ms}.drawn(random_), [this] { client_asks(); });
-}
-
-void fleet::stop(const std::string& node, bool silently) {
-  auto& m = machines_.at(node);
-  if (!m.daemon) return;
-  on_log(node, silently ? "lost" : "gone");
-  net_.close(node, silently);
-  m.daemon.reset();
-  if (node != coordinator()) return;
-  ++connection_, going_back_ = owed_ = false;
-  for (auto& l : std::exchange(lines_, {})) agenda_.in(range{10us, 2ms}.drawn(random_), [l] { l->end({}); });
-}
-
-void fleet::kill(const std::string& node) { stop(node, false); }
-void fleet::lose(const std::string& node) { stop(node, true); }
-
-void fleet::stop_for(const std::string& node, duration time) {
-  auto& m = machines_.at(node);
-  if (!m.daemon) return;
-  on_log(node, "stopped for " + std::to_string(seconds_of(time)) + " s");
-  net_.stop(node);
-  m.daemon->stop();
-  agenda_.in(time, [this, node, life = m.lives] {
-    const auto& now = machines_.at(node);
-    if (!now.daemon || now.lives != life) return;
-    on_log(node, "continues");
-    net_.go_on(node);
-    now.daemon->go_on();
-  });
-}
-
-void fleet::drain(const std::string& node) {
-  auto& m = machines_.at(node);
-  if (!m.daemon) return;
-  on_log(node, "receives SIGTERM");
-  m.leaves = true;
-  m.daemon->drain();
-}
-
-void fleet::on_drained(const std::string& node) {
-  now_.push_back([this, node, life = machines_.at(node).lives] {
-    if (machines_.at(node).lives == life) kill(node);
-  });
-}
-
-void fleet::cut(plane p, const std::string& from, const std::string& to, bool yes) {
-  on_log(from, std::string(yes ? "cut" : "mended") + (p == plane::data ? " data" : " control") + " to " + to);
-  if (yes)
-    net_.cut(p, from, to);
-  else
-    net_.mend(p, from, to);
-}
-
-void fleet::tell(command c) {
+void fleet::tell(const command& c) {
   auto* d = at(coordinator());
-  const auto why = d ? d->tell(c) : std::string("no daemon");
-  on_log("client", name_of(c) + (why.empty() ? std::string() : ": " + why));
+  const auto why = d ? test::error_text(d->tell(c)) : std::string("no daemon");
+  log_line("client", name_of(c) + (why.empty() ? std::string() : ": " + why));
 }
 
-void fleet::ask(const std::string& who, const std::string& text, std::function<void(std::optional<repl_reply>)> answer) {
-  const auto l = std::make_shared<open_line>(open_line{std::move(answer)});
-  if (at(coordinator()) == nullptr) return agenda_.in(1ms, [l] { l->end({}); });
+void fleet::ask(const std::string& who, const std::string& text, std::function<void(const std::optional<repl_reply>&)> answer) {
+  const auto l = std::make_shared<open_line>(open_line{std::move(answer), cluster_.connection()});
+  if (at(coordinator()) == nullptr) return when().in(1ms, [l] { l->end(std::nullopt); });
   std::erase_if(lines_, [](const auto& old) { return !old->answer; });
   lines_.push_back(l);
-  agenda_.in(10s, [l] { l->end({}); });
-  const auto way = [this] { return range{10us, 2ms}.drawn(random_); };
-  agenda_.in(way(), [this, l, who, text, way, connection = connection_] {
-    if (connection != connection_) return;
-    at(coordinator())->asks(who, text, [this, l, way](repl_reply r) { agenda_.in(way(), [l, r] { l->end(r); }); });
+  when().in(10s, [l] { l->end(std::nullopt); });
+  const auto way = [this] { return range{10us, 2ms}.drawn(cluster_.draws()); };
+  when().in(way(), [this, l, who, text, way] {
+    if (l->connection != cluster_.connection()) return;
+    auto& d = *at(coordinator());
+    d.now_or_later([this, l, who, text, way, &d] {
+      fleet_backend here(d, who);
+      when().in(way(), [l, r = repl_session(here, false).run(text)] { l->end(r); });
+    });
   });
-}
-
-// --- the client
-
-void fleet::client_asks() {
-  auto* d = at(coordinator());
-  if (!d) return;
-  if (ended_) return;
-  ++asked_;
-  if (number_ == 0)
-    d->client_says(client, control::submit{{"job.toml", config_.job, {}}, true, asked_, {}});
-  else
-    d->client_says(client, control::follow{number_});
-}
-
-void fleet::on_client_message(const std::string&, const control::message& m) {
-  heard_until_ = std::max(heard_until_, agenda_.now() + range{10us, 1ms}.drawn(random_));
-  agenda_.at(heard_until_, [this, m, connection = connection_] {
-    if (connection == connection_) client_hears(m);
-  });
-}
-
-namespace {
-
-// A job whose daemon shuts down continues when the daemon is back.
-template <class Texts>
-bool is_last(const std::string& kind, const Texts& texts) {
-  const auto goes_on = [](const auto& t) { return t.first == "goes_on"; };
-  return kind == "done" || kind == "error" || (kind == "preempted" && std::none_of(texts.begin(), texts.end(), goes_on));
-}
-
-}  // namespace
-
-void fleet::client_hears(const control::message& m) {
-  if (const auto* s = std::get_if<control::submitted>(&m)) {
-    if (s->job != 0) {
-      job_ = s->job;
-      if (number_ == 0) submitted_at_ = agenda_.now(), counting_ = true;
-      number_ = control::number_of(s->job);
-      return;
-    }
-    on_log("client", "refused: " + (s->messages.empty() ? "" : s->messages.front()));
-    violated((number_ == 0 ? "the job was refused: " : "a request of its client was refused: ") +
-             (s->messages.empty() ? "" : s->messages.front()));
-    ended_ = true;
-    return;
-  }
-  const auto* e = std::get_if<control::said>(&m);
-  if (!e || e->job != job_) return;
-  const bool last = is_last(e->kind, e->texts);
-  if (ended_) return violated("'" + e->kind + "' after the last event: " + e->text);
-  if (e->kind != "step") on_log("client", e->kind + " " + std::to_string(e->step) + " " + e->text);
-  events_.push_back({e->kind, e->text, e->step, e->values, e->texts, agenda_.now()});
-  if (!last) return;
-  ended_ = true;
 }
 
 // --- observed events
 
 void fleet::violated(const std::string& what) {
-  violations_.push_back("at " + std::to_string(seconds_of(agenda_.now())) + " s: " + what);
-  on_log("violation", what);
+  violations_.push_back("at " + std::to_string(seconds_of(when().now())) + " s: " + what);
+  log_line("violation", what);
 }
 
 void fleet::point(const std::string& who) {
-  if (!counting_ || ended_) return;
+  if (!cluster_.submitted() || ended()) return;
   ++points_;
-  for (auto [at, end] = hooks_.equal_range(points_); at != end; ++at) now_.push_back([what = at->second, who] { what(who); });
+  for (auto [at, end] = hooks_.equal_range(points_); at != end; ++at) cluster_.soon([what = at->second, who] { what(who); });
 }
 
-void fleet::on_acted(const acted& a) {
-  if (a.old) return void(++old_);
+void fleet::acted(std::uint32_t node, std::uint32_t plan, role_id who, const envelope& e, bool old) {
+  if (old) return void(++old_);
   // Only messages of this plan may arrive: a later plan has not begun, and the fence drops messages
   // of earlier ones.
-  if (a.what.h.src != no_role && a.what.h.src != a.what.h.dst && a.what.h.incarnation != a.plan_generation)
-    violated(a.node + ": role " + a.who.name + " of plan " + std::to_string(a.plan_generation) + " receives '" +
-             name_of(a.what.body) + "' of plan " + std::to_string(a.what.h.incarnation));
-  point(a.node);
+  const auto generation = when().generation_of(plan);
+  if (e.h.src != no_role && e.h.src != e.h.dst && e.h.incarnation != generation)
+    violated(names_[node] + ": role " + std::to_string(index_of(who)) + " of plan " + std::to_string(generation) + " receives '" +
+             name_of(e.body) + "' of plan " + std::to_string(e.h.incarnation));
+  point(names_[node]);
 }
 
-void fleet::on_message(const std::string& node, const std::string&, const control::message& m) {
-  if (!std::holds_alternative<control::report>(m)) point(node);
+void fleet::on_message(std::uint32_t node, const control::message& m) {
+  if (!std::holds_alternative<control::report>(m)) point(names_[node]);
 }
 
 void fleet::on_order(const control::order& o) {
-  const auto silent = [this](const char* when) {
-    if (std::exchange(owed_, false)) violated(std::string("no `recovered` event for a node failure, ") + when);
+  const auto silent = [this](const char* moment) {
+    if (std::exchange(owed_, false)) violated(std::string("no `recovered` event for a node failure, ") + moment);
   };
-  if (const auto* c = std::get_if<control::check_move>(&o); c && c->back) going_back_ = true;
+  if (const auto* c = std::get_if<control::check_move>(&o); c && c->back) {
+    going_back_ = true;
+    kept_ = saved_;
+  }
   if (std::holds_alternative<control::begin_job>(o)) {
     silent("although another plan begins");
+    if (over_ && !journal_fails_) violated("the job begins again after its last event");
     owed_ = std::exchange(going_back_, false);
   }
   if (const auto* h = std::get_if<control::followed_event>(&o)) {
@@ -265,26 +164,47 @@ void fleet::on_order(const control::order& o) {
   }
 }
 
-void fleet::on_role_event(std::uint32_t, std::uint32_t plan_generation, const event_effect& e, std::uint32_t generation_now) {
+void fleet::on_role_event(std::uint32_t generation, const event_effect& e, std::uint32_t running) {
   if (e.is<done_event>()) going_back_ = owed_ = false;  // the job ended before the next plan began
-  if (plan_generation != generation_now)
-    violated(std::string("'") + name_of(e).name + "' of plan " + std::to_string(plan_generation) + " arrives while plan " +
-             std::to_string(generation_now) + " runs");
+  if (generation != running)
+    violated(std::string("'") + name_of(e).name + "' of plan " + std::to_string(generation) + " arrives while plan " +
+             std::to_string(running) + " runs");
 }
 
-void fleet::on_log(const std::string& node, const std::string& line) {
-  const auto text = std::to_string(seconds_of(agenda_.now())) + " " + node + ": " + line;
+void fleet::lose_lines() {
+  going_back_ = owed_ = false;
+  for (auto& l : std::exchange(lines_, {})) when().in(range{10us, 2ms}.drawn(cluster_.draws()), [l] { l->end(std::nullopt); });
+}
+
+void fleet::on_log(std::uint32_t node, const std::string& line) {
+  log_line(names_[node], line);
+  if (node == cluster_.coordinator() && !cluster_.at(node)) lose_lines();
+}
+
+void fleet::heard(const heard_event& e) {
+  if (over_) {
+    if (!journal_fails_) violated("'" + e.kind + "' after the last event: " + e.text);
+    return;
+  }
+  if (e.kind != "step") log_line("client", e.kind + " " + std::to_string(e.step) + " " + e.text);
+  if (e.kind == "checkpoint") saved_ = std::max(saved_, e.step);
+  if (e.kind == "step" && e.step <= kept_)
+    violated("step " + std::to_string(e.step) + " is made again after a checkpoint of step " + std::to_string(kept_));
+  over_ = ended();
+}
+
+void fleet::log_line(const std::string& who, const std::string& line) {
+  const auto text = std::to_string(seconds_of(when().now())) + " " + who + ": " + line;
   if (config_.logs) std::printf("%s\n", text.c_str());
   if (log_.size() < max_logged) log_.push_back(text);
 }
 
 std::size_t fleet::count(const std::string& kind) const {
-  return static_cast<std::size_t>(std::count_if(events_.begin(), events_.end(), [&](const auto& e) { return e.kind == kind; }));
+  return static_cast<std::size_t>(
+      std::count_if(events().begin(), events().end(), [&](const heard_event& e) { return e.kind == kind; }));
 }
 
-const fleet::announced* fleet::last() const {
-  return events_.empty() || !is_last(events_.back().kind, events_.back().texts) ? nullptr : &events_.back();
-}
+const heard_event* fleet::last() const { return events().empty() || !is_last(events().back()) ? nullptr : &events().back(); }
 
 std::string fleet::text(const std::string& key) const {
   if (const auto* e = last())
@@ -295,26 +215,16 @@ std::string fleet::text(const std::string& key) const {
 
 std::vector<double> fleet::weights() const {
   std::vector<double> all;
-  std::error_code ec;
-  std::filesystem::path newest;
-  for (const auto& e : std::filesystem::directory_iterator(folder_ / coordinator(), ec)) {
-    const auto file = e.path() / "weights.safetensors";
-    if (!std::filesystem::exists(file, ec)) continue;
-    if (newest.empty() || std::filesystem::last_write_time(file, ec) > std::filesystem::last_write_time(newest, ec)) newest = file;
-  }
-  const auto read = read_safetensors(newest.string());
-  const auto* content = read ? &*read : nullptr;
-  if (!content) return all;
-  for (const auto& [name, t] : content->named)
+  for (const auto& [name, t] : cluster_.weights())
     if (t.type() == dtype::f64) all.insert(all.end(), t.data<double>(), t.data<double>() + t.count());
   return all;
 }
 
-std::string fleet::waits() const {
+std::string fleet::waits() {
   std::string all;
-  for (const auto& [name, m] : machines_)
-    if (m.daemon)
-      for (const auto& r : m.daemon->roles().published())
+  for (const auto& name : names_)
+    if (const auto* d = at(name))
+      for (const auto& r : d->roles())
         if (!r.waits_for.empty())
           all += name + ": " + r.name + " (step " + std::to_string(r.step) + ") waits for " + r.waits_for + "; ";
   return all;
@@ -323,19 +233,13 @@ std::string fleet::waits() const {
 // --- running
 
 bool fleet::run(duration most) {
-  const auto step = [this] {
-    if (!agenda_.step()) return false;
-    while (!now_.empty())
-      for (auto& what : std::exchange(now_, {})) what();
-    return true;
-  };
-  while (!ended_)
-    if (agenda_.now() > most || !step()) return false;
-  const auto until = agenda_.now() + rest;
-  while (agenda_.now() < until && step()) {
+  while (!ended())
+    if (when().now() > most || !cluster_.step()) return false;
+  const auto until = when().now() + rest;
+  while (when().now() < until && cluster_.step()) {
   }
-  for (const auto& [name, m] : machines_)
-    if (m.daemon && !m.daemon->idle())
+  for (const auto& name : names_)
+    if (auto* d = at(name); d && !d->idle())
       violated(name + " still has roles of the job after " + std::to_string(rest.count()) + " s: " + waits());
   return true;
 }

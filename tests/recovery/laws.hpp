@@ -25,11 +25,13 @@ inline std::string tail_of(const std::vector<std::string>& log, std::size_t most
   return text;
 }
 
-// Runs the fleet until its job ends. `prepare` schedules the faults.
-inline outcome run_fleet(const fleet_config& c, const std::function<void(fleet&)>& prepare = {}) {
+// Runs the fleet until its job ends. `prepare` schedules the faults; `look` is called at the end.
+inline outcome run_fleet(const fleet_config& c, const std::function<void(fleet&)>& prepare = {},
+                         const std::function<void(const fleet&)>& look = {}) {
   fleet f(c, testing::shared_mode_tables());
   if (prepare) prepare(f);
   const bool ended = f.run(longest);
+  if (look) look(f);
   outcome o;
   if (!ended) o.wrong = "the job has not ended: " + f.waits();
   if (!f.violations().empty()) o.wrong = f.violations().front();
@@ -45,7 +47,7 @@ inline outcome run_fleet(const fleet_config& c, const std::function<void(fleet&)
   o.moved = f.count("moved");
   o.points = f.points();
   o.old = f.old_messages();
-  o.events = f.when().done();
+  o.events = f.when().events();
   o.took = last ? last->when - f.submitted_at() : f.when().now();
   if (last && last->kind == "done" && last->text != "stopped" && o.sha.empty()) o.wrong = "done without weights";
   if (!o.wrong.empty()) o.wrong += "\n" + c.job + tail_of(f.log(), 60);

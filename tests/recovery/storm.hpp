@@ -83,12 +83,12 @@ class storm_maker {
     const auto us = [](std::uint64_t n) { return std::chrono::microseconds(n); };
     const std::uint64_t scales[] = {200, 2000, 20000, 100000};
     const auto wire = scales[below(3)], task = scales[below(4)];
-    c.net.data = {us(20), us(20 + wire)};
-    c.net.control = {us(50), us(50 + scales[below(4)])};
+    c.data = {us(20), us(20 + wire)};
+    c.times.control = {us(50), us(50 + scales[below(4)])};
     c.compute.task = {us(20), us(20 + task)};
-    c.job_executor.plan = {us(500), us(1000 + 10 * scales[below(3)])};
-    c.job_executor.roles = {us(500), us(1000 + 10 * scales[below(3)])};
-    c.job_executor.store = {us(500), us(1000 + 20 * scales[below(4)])};
+    c.times.plan = {us(500), us(1000 + 10 * scales[below(3)])};
+    c.times.roles = {us(500), us(1000 + 10 * scales[below(3)])};
+    c.times.store = {us(500), us(1000 + 20 * scales[below(4)])};
   }
 
   std::string any_node() { return "n" + std::to_string(1 + below(s_.config.nodes)); }

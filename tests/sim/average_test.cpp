@@ -37,12 +37,11 @@ std::shared_ptr<prepared_job> prepared(const job_spec& s, std::uint32_t nodes = 
   return *made;
 }
 
-run_result ran(const std::shared_ptr<prepared_job>& j, std::uint64_t seed = 1,
-               const std::function<void(sim::world&)>& prepare = {}) {
+run_result ran(const std::shared_ptr<prepared_job>& j, std::uint64_t seed = 1) {
   sim::world_config c;
   c.seed = seed;
   c.dev = cpu().get();
-  return run_in_world(j, c, {}, prepare);
+  return run_in_world(j, c);
 }
 
 std::vector<std::map<std::string, double>> evaluations(const run_result& r) {
@@ -182,31 +181,6 @@ TEST(averages, have_the_same_bits_for_any_shape_of_a_run) {
     ASSERT_TRUE(got.bytes() == want.bytes()) << "seed " << seed << " " << j.train.sync.kind;
     ASSERT_EQ(evaluations(got), evaluations(want)) << "seed " << seed;
   }
-}
-
-TEST(averages, have_the_same_bits_when_nodes_restart) {
-  const auto shape = [](const char* evaluate) {
-    auto j = small_spec({.workers = 3, .shards = 2, .steps = 12, .eval_every = 2});
-    j.train.average = ema();
-    j.train.average.evaluate = evaluate;
-    j.topology.colocated = false;
-    return j;
-  };
-  std::uint64_t crashed = 0;
-  for (std::uint64_t seed = 1; seed <= seeds(40); ++seed) {
-    const auto* evaluate = seed % 2 == 0 ? "both" : "average";
-    const auto still = ran(prepared(shape(evaluate), 5));
-    const auto got = ran(prepared(shape(evaluate), 5), seed, [&](sim::world& w) {
-      for (std::uint64_t k = 0; k < 3; ++k)
-        crash_and_restart(w, 1 + static_cast<std::uint32_t>((seed + k) % 2),
-                          duration(100'000 + 431'000 * static_cast<std::int64_t>(seed % 9 + 3 * k)), duration(60'000));
-    });
-    if (!got.error().empty()) continue;  // a node with a shard crashed: its parameters are lost
-    crashed += got.crashed;
-    ASSERT_TRUE(got.bytes() == still.bytes()) << "seed " << seed;
-    ASSERT_EQ(evaluations(got), evaluations(still)) << "seed " << seed;
-  }
-  EXPECT_GT(crashed, 10u);
 }
 
 TEST(averages, resumed_job_has_the_bits_of_the_uninterrupted_one) {

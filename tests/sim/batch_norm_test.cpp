@@ -164,6 +164,34 @@ TEST_F(batch_norm_world, batch_statistics_need_all_packets_in_flight_and_lockste
       << refusal_of_norm(stale);
 }
 
+// Its variance is 0: the outputs would be constant, and the running variance approaches 0.
+TEST_F(batch_norm_world, a_packet_with_one_value_a_channel_is_refused_in_training) {
+  auto one = normal_spec({.packets = 4, .sub_solvers = 4}, "packet");
+  one.data.batch = 4;
+  EXPECT_EQ(
+      refusal_of_norm(one),
+      "layer 'bn2': a packet 1x6 has one value for each channel, of which the variance is 0: use fewer packets, a larger batch "
+      "or stats = \"batch\"");
+  one.trains = false;
+  EXPECT_EQ(refusal_of_norm(one), "none") << "predictions use the running values";
+  auto joint = normal_spec({.packets = 4, .sub_solvers = 4}, "batch");
+  joint.data.batch = 4;
+  EXPECT_EQ(refusal_of_norm(joint), "none");
+  auto alone = normal_spec({.packets = 1}, "batch");
+  alone.data.batch = 1;
+  EXPECT_NE(refusal_of_norm(alone).find("the batch has one value for each channel"), std::string::npos) << refusal_of_norm(alone);
+}
+
+TEST_F(batch_norm_world, group_norms_of_one_value_are_refused_in_training) {
+  auto j = small_spec({.packets = 2});
+  j.layers.insert(j.layers.begin() + 7, layer_of("norm", "group_norm", {"drop"}, with({{"groups", std::int64_t{6}}})));
+  j.layers[8].inputs = {"norm"};
+  EXPECT_EQ(refusal_of_norm(j),
+            "layer 'norm': a group of its input 2x6 has one value, of which the variance is 0: use fewer groups");
+  j.layers[7] = layer_of("norm", "group_norm", {"drop"}, with({{"groups", std::int64_t{3}}}));
+  EXPECT_EQ(refusal_of_norm(j), "none");
+}
+
 job_spec in_mode(const shape_of_job& s, const std::string& mode, options o) {
   auto j = normal_spec(s, "packet");
   const char* rule = mode == "eamsgd" ? "nesterov" : "sgd";

@@ -240,55 +240,6 @@ TEST_F(carried, moved_layers_keep_their_state) {
   EXPECT_EQ(values(got, "eval"), values(still, "eval"));
 }
 
-TEST_F(carried, restarted_worker_ends_the_job_and_names_its_node) {
-  text_job s;
-  s.workers = 3, s.steps = 40;
-  auto spec = spec_of(s);
-  spec.topology.colocated = false;
-  std::vector<node_spec> nodes = nodes_named(4);
-  nodes[0].roles = {"coordinator", "server"};
-  for (std::size_t i = 1; i < 4; ++i) nodes[i].roles = {"worker"};
-  const auto made = prepare_job(spec, shared_tables(), nodes);
-  ASSERT_TRUE(made) << made.error().front().to_string();
-  const auto j = *made;
-  const auto all = run_in_world(j, world());
-  ASSERT_FALSE(all.weights.empty());
-  std::uint64_t ended = 0;
-  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
-    sim::world w(world(seed));
-    for (const auto& r : j->plan.roles) w.add(r.id, r.node, make_role(j, r.id));
-    w.remake = [&](role_id r, std::uint32_t incarnation) { return make_role(j, r, incarnation); };
-    const auto node = 1 + static_cast<std::uint32_t>(seed % 3);
-    w.at(std::chrono::microseconds(100 * seed), [&] {
-      w.crash(node);
-      w.at(w.now() + std::chrono::microseconds(50), [&] { w.restart(node); });
-    });
-    std::string error;
-    bool done = false;
-    std::vector<std::pair<std::string, tensor>> weights;
-    w.on_event = [&](const event_effect& e) {
-      if (e.is<error_event>()) error = message_of(e);
-      done = done || e.is<done_event>() || e.is<error_event>();
-    };
-    w.on_store = [&](const store_effect& x) {
-      if (x.what == store_effect::kind_of::weights) weights = x.named;
-    };
-    envelope go;
-    go.h.dst = role_id{0};
-    go.body = start{};
-    w.inject(go);
-    ASSERT_TRUE(w.run(2'000'000, [&] { return done; }) && done) << "no events are left, seed " << seed;
-    if (error.empty()) {
-      EXPECT_EQ(bytes_of(weights), all.bytes()) << "seed " << seed;
-      continue;
-    }
-    ++ended;
-    EXPECT_NE(error.find("n" + std::to_string(node + 1)), std::string::npos) << error;
-    EXPECT_NE(error.find("the state that its sequences carried is lost"), std::string::npos) << error;
-  }
-  EXPECT_GT(ended, 10u);
-}
-
 TEST_F(carried, other_modes_carry_state) {
   for (const char* mode : {"ssp", "downpour", "easgd", "eamsgd", "gossip", "hogwild"}) {
     SCOPED_TRACE(mode);

@@ -78,4 +78,34 @@ inline std::shared_ptr<prepared_job> prepared(job_spec spec, std::uint32_t nodes
   return *made;
 }
 
+// Nodes for a chain. The coordinator and the shards are on an extra node.
+inline std::vector<node_spec> apart_nodes(std::uint32_t chain) {
+  auto list = chain_nodes(chain + 1);
+  for (std::uint32_t i = 0; i < chain; ++i) list[i].roles = {"worker"};
+  list.back().roles = {"coordinator", "server", "data"};
+  return list;
+}
+
+// Returns the job's reports of every step and every evaluation, without durations.
+inline std::string announced(const run_result& r) {
+  std::ostringstream s;
+  s.precision(17);
+  for (const auto& e : r.events) {
+    if (!e.is<step_event>() && !e.is<eval_event>()) continue;
+    s << name_of(e).name << " " << e.step;
+    for (const auto& [name, value] : flatten(e).values)
+      if (name != "examples_per_s" && name != "step_seconds" && name != "seconds") s << " " << name << " " << value;
+    s << "\n";
+  }
+  return s.str();
+}
+
+inline std::string differs(const run_result& got, const run_result& want) {
+  if (got.weights.size() != want.weights.size() || got.weights.empty()) return "no weights";
+  if (got.bytes() != want.bytes()) return "weights differ from those of the undisturbed run";
+  return announced(got) == announced(want)
+             ? ""
+             : "losses differ from those of the undisturbed run:\n" + announced(got) + "and not\n" + announced(want);
+}
+
 }  // namespace troupe::testing

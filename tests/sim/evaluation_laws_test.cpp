@@ -47,7 +47,6 @@ class evaluation_net {
   // keep their initial values.
   job_spec job() {
     case_ = row_.cases[static_cast<std::size_t>(net_.draw(0, static_cast<std::int64_t>(row_.cases.size()) - 1))];
-    case_.given.values.erase("class_weights");  // the weighted mean is that of a packet, by its labels
     shape_of_job s;
     s.packets = 1;
     s.steps = 1;
@@ -58,6 +57,7 @@ class evaluation_net {
     job_.data.batch = 12;
     job_.layers.clear();
     const bool sequences = case_.integer_labels && net_.chance(0.3);
+    if (sequences || case_.in[0].rank() > 2) case_.given.values.erase("class_weights");  // for another number of classes
     sequences ? text() : images();
     at_test();
     extra_outputs();

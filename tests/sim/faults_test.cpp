@@ -112,6 +112,33 @@ TEST_P(wire_faults, all_messages_arrive_after_a_partition) {
   EXPECT_GT(c.world().now(), milliseconds(20));
 }
 
+TEST_P(wire_faults, cut_of_the_data_plane_stops_one_way_or_both) {
+  const auto cut_off = [&](fault_plane plane, std::vector<std::uint32_t> to, bool both) {
+    fault f;
+    f.kind = fault_kind::cut;
+    f.nodes = {0};
+    f.to = std::move(to);
+    f.plane = plane;
+    f.both_ways = both;
+    f.until = milliseconds(20);
+    EXPECT_EQ(faults({{f}}, 1).unreliable(), plane != fault_plane::control);
+    cluster c(3, network(), 3, {{f}});
+    for (int i = 0; i < 60; ++i) c.talk_at(i * 10000, 1, 0);
+    c.run();
+    EXPECT_EQ(c.steps_at(0).size(), 60u) << "all arrive after the end";
+    return c.world().counts();
+  };
+  // Node 1 sends, so a cut from node 0 stops only acknowledgements.
+  const auto back = cut_off(fault_plane::data, {1}, false);
+  EXPECT_GT(back.cut_off, 10u);
+  EXPECT_GT(back.wire_duplicates, 10u);
+  const auto both = cut_off(fault_plane::both, {}, true);
+  EXPECT_GT(both.cut_off, 10u);
+  EXPECT_LT(both.wire_duplicates, back.wire_duplicates);
+  EXPECT_EQ(cut_off(fault_plane::data, {2}, true).cut_off, 0u);
+  EXPECT_EQ(cut_off(fault_plane::control, {}, true).cut_off, 0u);
+}
+
 INSTANTIATE_TEST_SUITE_P(fabrics, wire_faults, ::testing::Values(0, 1));
 
 TEST(faults, copy_above_the_channel_reaches_the_role) {
@@ -188,107 +215,13 @@ TEST(faults, same_seed_gives_the_same_trace_with_all_faults) {
     fault_model m;
     m.list = {one(fault_kind::drop, 0.2), one(fault_kind::reorder, 0.2), one(fault_kind::duplicate, 0.2),
               one(fault_kind::delay, 0.2)};
-    fault crash;
-    crash.kind = fault_kind::crash;
-    crash.until = duration(400'000);
-    crash.restart_after = duration(100'000);
-    crash.times = 2;
-    m.list.push_back(crash);
     cluster c(3, jittery_star(), seed, m);
     chatter(c, 60);
     c.run();
-    EXPECT_GT(c.world().counts().crashed, 0u);
     return c.world().trace_state();
   };
   for (std::uint64_t seed = 1; seed <= 10; ++seed) EXPECT_EQ(trace(seed), trace(seed)) << "seed " << seed;
   EXPECT_NE(trace(1), trace(2));
-}
-
-// --- crashes at a rate, of groups, from a list
-
-fault rate_of(crash_times when, double mean, double shape = 1) {
-  fault f;
-  f.kind = fault_kind::crash;
-  f.when = when;
-  f.mean = mean;
-  f.shape = shape;
-  return f;
-}
-
-TEST(faults, times_between_crashes_have_the_given_mean_and_shape) {
-  for (const double shape : {0.7, 1.0, 3.0}) {
-    faults d({{rate_of(shape == 1 ? crash_times::exponential : crash_times::weibull, 3600, shape)}}, 5);
-    const auto units = d.units(3);
-    ASSERT_EQ(units.size(), 2u) << "one unit per node, without the coordinator's node";
-    EXPECT_EQ(units[0].nodes, std::vector<std::uint32_t>{1});
-    double sum = 0, squares = 0;
-    constexpr int n = 20000;
-    for (int i = 0; i < n; ++i) {
-      const auto s = seconds_of(d.next_crash(units[0]));
-      sum += s, squares += s * s;
-    }
-    EXPECT_NEAR(sum / n, 3600, 100) << shape;
-    const double g1 = std::tgamma(1 + 1 / shape), g2 = std::tgamma(1 + 2 / shape);
-    const double deviation = 3600 / g1 * std::sqrt(g2 - g1 * g1);
-    EXPECT_NEAR(std::sqrt(squares / n - sum / n * sum / n), deviation, 0.05 * deviation) << shape;
-  }
-}
-
-TEST(faults, nodes_crash_repeatedly_until_the_end_of_the_window) {
-  fault_model m;
-  m.list = {rate_of(crash_times::exponential, 0.002)};
-  m.list[0].restart_after = milliseconds(1);
-  m.list[0].until = milliseconds(100);
-  cluster c(4, jittery_star(), 3, m);
-  for (int i = 0; i < 100; ++i) c.talk_at(i * 1'000'000, 1, 2);
-  c.run();
-  const auto n = c.world().counts();
-  EXPECT_GT(n.crashed, 50u);
-  EXPECT_LT(n.crashed, 250u) << "three nodes, 2 ms up and 1 ms down on average, for 100 ms";
-  EXPECT_EQ(n.crashed, n.restarted);
-  EXPECT_EQ(c.starts(0), 0u);
-  EXPECT_GE(c.world().now(), milliseconds(99));
-}
-
-TEST(faults, nodes_of_a_rack_crash_together) {
-  for (const bool racks : {true, false}) {
-    fault_model m;
-    m.list = {rate_of(crash_times::exponential, 0.004)};
-    m.list[0].restart_after = milliseconds(1);
-    m.list[0].until = milliseconds(50);
-    if (racks)
-      m.list[0].rack = 2;
-    else
-      m.list[0].groups = {{2, 3}, {1}};
-    EXPECT_EQ(faults(m, 1).units(4).size(), 2u);
-    cluster c(4, jittery_star(), 3, m);
-    for (int i = 0; i < 50; ++i) c.talk_at(i * 1'000'000, 1, 0);
-    c.run();
-    EXPECT_GT(c.starts(2), 0u);
-    EXPECT_EQ(c.starts(2), c.starts(3));
-    EXPECT_NE(c.starts(1), c.starts(2));
-    EXPECT_EQ(c.starts(0), 0u) << "the coordinator's node does not crash with its rack";
-  }
-}
-
-TEST(faults, listed_crashes_happen_at_their_times) {
-  fault_model m;
-  m.list = {rate_of(crash_times::moments, 0)};
-  m.list[0].restart_after = milliseconds(5);
-  m.list[0].moments = {
-      {milliseconds(3), 2, duration{-1}}, {milliseconds(1), 1, milliseconds(1)}, {milliseconds(1), 9, duration{-1}}};
-  const auto all = faults(m, 1).crashes(3);
-  ASSERT_EQ(all.size(), 2u) << "node 9 does not exist";
-  EXPECT_EQ(all[0].node, 1u);
-  EXPECT_EQ(all[0].at, milliseconds(1));
-  EXPECT_EQ(all[0].restart_after, milliseconds(1));
-  EXPECT_EQ(all[1].restart_after, milliseconds(5));
-  cluster c(3, jittery_star(), 3, m);
-  c.talk_at(20'000'000, 1, 2);
-  c.run();
-  EXPECT_EQ(c.world().counts().crashed, 2u);
-  EXPECT_EQ(c.incarnation(1), 1u);
-  EXPECT_EQ(c.incarnation(2), 1u);
 }
 
 // A role that records what its clock shows at every message.

@@ -68,42 +68,6 @@ TEST(gather, random_gather_flags_change_no_bit) {
   }
 }
 
-// A restarted worker repeats work that the shards already have: some packets of a step arrive after
-// their weights have been replaced, others arrived before. No packet may wait for such packets.
-TEST(gather, restarted_worker_catches_up) {
-  const std::shared_ptr<device> dev = make_cpu_device();
-  std::uint64_t again = 0;
-  for (std::uint64_t seed = 1; seed <= seeds(300); ++seed) {
-    random_net net(seed);
-    auto spec = net.job();
-    spec.pipeline.packets = spec.pipeline.sub_solvers = 4;
-    spec.data.batch = 8;
-    spec.topology.workers_per_group = 2;
-    spec.train.finish.steps = 6;
-    for (auto& l : spec.layers) l.gather = l.type == "linear";
-    std::vector<node_spec> nodes(3);
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      nodes[i].name = "n" + std::to_string(i + 1);
-      nodes[i].roles = i == 0 ? std::vector<std::string>{"coordinator", "server", "data"} : std::vector<std::string>{"worker"};
-    }
-    auto made = prepare_job(spec, shared_tables(), nodes);
-    ASSERT_TRUE(made) << made.error().front().to_string();
-    const auto j = *made;
-    sim::world_config c;
-    c.seed = seed;
-    c.dev = dev.get();
-    const auto undisturbed = run_in_world(j, c);
-    const auto node = static_cast<std::uint32_t>(net.draw(1, 2));
-    const duration at = std::chrono::microseconds(net.draw(1, 2000)), later = std::chrono::microseconds(net.draw(1, 300));
-    const auto disturbed = run_in_world(j, c, {}, [&](sim::world& w) { crash_and_restart(w, node, at, later); });
-    again += disturbed.crashed;
-    ASSERT_EQ(disturbed.error(), "") << "seed " << seed;
-    ASSERT_TRUE(disturbed.done) << "seed " << seed;
-    ASSERT_EQ(disturbed.bytes(), undisturbed.bytes()) << "seed " << seed;
-  }
-  EXPECT_GT(again, seeds(300) / 2);
-}
-
 // The stage of `score` on worker 0, which gathers packets 0 and 1, driven message by message.
 struct driven {
   std::shared_ptr<prepared_job> j;
@@ -118,7 +82,7 @@ struct driven {
     j = prepare_job(spec, shared_tables(), nodes_named(1)).value();
     for (const auto& r : j->plan.roles)
       if (r.name == "worker0/score") self = r.id;
-    stage = make_role(j, self, 0);
+    stage = make_role(j, self);
   }
   const graph_layer& layer() const { return j->graph.layers[j->plan[self].layers[0]]; }
   void say(std::uint32_t packet, std::uint64_t version, message m) {
@@ -173,8 +137,7 @@ TEST(gather, packets_wait_for_each_other_and_leave_separately) {
   EXPECT_EQ(std::count(d.said.begin(), d.said.end(), "backward 0") + std::count(d.said.begin(), d.said.end(), "backward 1"), 2);
 }
 
-// The packet's step is over meanwhile: a restarted worker repeats it, and the shards had all its
-// gradients. The remaining packets arrive void.
+// The packet's step is over meanwhile. The remaining packets arrive void.
 TEST(gather, packet_does_not_wait_for_packets_of_a_finished_step) {
   using strings = std::vector<std::string>;
   driven d;

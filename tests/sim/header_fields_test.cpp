@@ -1,6 +1,6 @@
 // A header field that a message does not use has its default value (messages/header_fields.hpp):
 // every simulated run checks the messages that roles send. Here are runs in which every type of
-// message occurs that a job without restarts of nodes has.
+// message occurs that a job without node failures has.
 #include <gmock/gmock.h>
 
 #include "tests/sim/mode_run.hpp"
@@ -61,7 +61,7 @@ class header_fields_of_jobs : public ::testing::Test {
     const auto got = run(r);
     EXPECT_EQ(got.violation, "") << j->spec.train.sync.kind << ", seed " << config.seed;
   }
-  // A job of this shape, in which workers are restarted.
+  // A job of this shape.
   void play(mode_shape shape, std::uint64_t seed, const std::vector<command>& commands = {}) {
     shape.lr = 0.01;
     shape.test = 11;
@@ -70,8 +70,7 @@ class header_fields_of_jobs : public ::testing::Test {
     ASSERT_TRUE(j);
     j->keeps_best = true;
     j->histograms_every = 4;
-    const bool may_crash = !shape.shards_with_workers() && shape.server_groups == 1;
-    play(j, draw_world(seed, shape.all_worker_nodes(), dev_.get(), {.crash = may_crash}), commands);
+    play(j, draw_world(seed, shape.all_worker_nodes(), dev_.get()), commands);
   }
   std::shared_ptr<device> dev_ = make_cpu_device();
   std::set<std::string> seen;
@@ -108,11 +107,11 @@ TEST_F(header_fields_of_jobs, are_used_as_documented_in_every_mode) {
   for (std::uint64_t seed = 1; seed < 9; ++seed) play({.mode = "bsp", .workers = 3, .steps = 60}, seed, orders);
   play(prepare({.packets = 4, .workers = 2, .steps = 4}, 2), draw_world(1, 0, dev_.get()));  // layers in a row
   const std::set<std::string> want{
-      "forward",         "backward",      "credit",          "gradient",  "push",          "weights",  "layer_weights",
-      "ready",           "fetch",         "start",           "grant",     "set",           "evaluate", "report",
-      "collect",         "state",         "command",         "user",      "flush",         "adopt",    "observe",
-      "observation",     "norm_partials", "work_unit",       "resume_at", "want_examples", "examples", "examples_seed",
-      "want_histograms", "histogram",     "nonfinite_report"};
+      "forward",       "backward", "credit",        "gradient",        "push",          "weights",
+      "layer_weights", "ready",    "fetch",         "start",           "grant",         "set",
+      "evaluate",      "report",   "collect",       "state",           "command",       "user",
+      "flush",         "adopt",    "observe",       "observation",     "norm_partials", "work_unit",
+      "want_examples", "examples", "examples_seed", "want_histograms", "histogram",     "nonfinite_report"};
   EXPECT_THAT(want, IsSubsetOf(seen));
 }
 

@@ -86,8 +86,7 @@ class second_group : public ::testing::Test {
   std::vector<envelope> answer(std::uint64_t number, double value) {
     std::vector<envelope> sent;
     for (const auto& b : mine())
-      for (auto& e : s.say(from(j->plan.shard_of(*b, 0)), weights{b->id, s.filled({b->count}, value), 0, 0, number}))
-        sent.push_back(e);
+      for (auto& e : s.say(from(j->plan.shard_of(*b, 0)), weights{b->id, s.filled({b->count}, value), number})) sent.push_back(e);
     return sent;
   }
   std::vector<const param_block*> mine() const {

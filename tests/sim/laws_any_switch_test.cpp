@@ -208,7 +208,7 @@ std::string described(const drawn& d, const moved_result& got) {
 // Runs a drawn job and checks it. `kinds` counts the modes and features that occurred.
 void check(const drawn& d, std::uint64_t seed, std::map<std::string, std::uint64_t>& kinds) {
   static const std::shared_ptr<device> dev = make_cpu_device();
-  auto c = draw_world(seed, seed % 2 ? 0 : d.nodes - 1, dev.get(), {.crash = false});
+  auto c = draw_world(seed, seed % 2 ? 0 : d.nodes - 1, dev.get());
   const auto got = run_moved(d.job, d.moves, c, d.words);
   const auto about = [&] { return "seed " + std::to_string(seed) + "\n" + described(d, got); };
   ASSERT_TRUE(got.done && !got.weights.empty()) << about();

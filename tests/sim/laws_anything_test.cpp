@@ -9,7 +9,8 @@
 #include "runtime/messages/fits.hpp"
 #include "tests/environment.hpp"
 #include "tests/runtime/messages/wire_samples.hpp"
-#include "tests/sim/killing.hpp"
+#include "tests/sim/chain_job.hpp"
+#include "tests/sim/mode_checkers.hpp"
 #include "tests/sim/small_job.hpp"
 
 namespace troupe::testing {

@@ -1,8 +1,9 @@
 // Invariants of the best weights (coordinator/best_weights.hpp), in every mode: the stored weights
-// have the accuracy of their event, evaluated anew; stores have ever higher accuracies, and the
-// last of them has the highest of all evaluations; with `keeps_best` no weight changes.
+// have the accuracy of their event, evaluated anew; stores are ever better, and the last of them
+// has the highest accuracy of all evaluations; with `keeps_best` no weight changes.
 #include <map>
 
+#include "runtime/messages/best_evaluation.hpp"
 #include "tests/sim/mode_checkers.hpp"
 #include "tests/sim/mode_run.hpp"
 #include "tests/sim/moving.hpp"
@@ -92,9 +93,11 @@ std::string untrue_of_the_best(const prepared_job& j, const best_run& r, device*
   for (const auto& e : r.got.events)
     if (e.is<eval_event>()) highest = std::max(highest, value_in(&e, "accuracy").value_or(-1));
   double last = -1;
+  best_so_far best;
   for (std::size_t i = 0; i < r.stored.size(); ++i) {
     const auto accuracy = value_in(&r.told[i], "accuracy");
-    if (!accuracy || *accuracy <= last) return "store " + std::to_string(i) + " is no better than the one before";
+    if (!accuracy || !best.note({r.told[i].step, accuracy, r.told[i].as<best_event>()->loss}))
+      return "store " + std::to_string(i) + " is no better than the one before";
     last = *accuracy;
     if (r.stored[i].step != r.told[i].step || r.stored[i].with) return "the store is not of the event's step, or has a handover";
     run_result as_written;
@@ -135,19 +138,13 @@ TEST(laws_best, does_not_change_the_weights_of_lockstep_modes) {
   }
 }
 
-TEST(laws_best, holds_with_faults_and_restarted_roles) {
+TEST(laws_best, holds_with_faults_of_the_wire) {
   const auto dev = make_cpu_device();
-  std::uint64_t crashes = 0;
   for (const auto seed : law_seeds(60)) {
     const auto d = draw_best(seed);
     const auto got = run_best({.job = d.job, .config = draw_world(seed, d.job->plan.nodes.size() > 1 ? 1 : 0, dev.get())});
-    if (!got.got.error.empty()) continue;  // a node with a shard was lost
     ASSERT_EQ(got.got.violation, "") << d.about;
     ASSERT_EQ(untrue_of_the_best(*d.job, got, dev.get()), "") << d.about;
-    crashes += got.got.counts.crashed;
-  }
-  if (seeds(60) >= 60) {
-    EXPECT_GT(crashes, 0u);
   }
 }
 
@@ -168,10 +165,12 @@ TEST(laws_best, continues_in_the_next_plan_of_the_job) {
     ASSERT_EQ(got.error(), "") << "seed " << seed;
     moves += got.moved.size();
     double last = -1, highest = -1;
+    best_so_far best;
     for (const auto& e : got.events) {
       if (e.is<eval_event>()) highest = std::max(highest, *value_in(&e, "accuracy"));
-      if (!e.is<best_event>()) continue;
-      ASSERT_GT(*value_in(&e, "accuracy"), last) << "seed " << seed << ", step " << e.step;
+      const auto* stored = e.as<best_event>();
+      if (!stored) continue;
+      ASSERT_TRUE(best.note({e.step, stored->accuracy, stored->loss})) << "seed " << seed << ", step " << e.step;
       last = *value_in(&e, "accuracy");
     }
     ASSERT_EQ(last, highest) << "seed " << seed;
@@ -198,10 +197,12 @@ TEST(laws_best, survives_node_failures) {
     if (!got.nothing_left.empty() || got.moved.empty()) continue;
     ++recovered;
     double last = -1, highest = -1;
+    best_so_far best;
     for (const auto& e : got.events) {
       if (e.is<eval_event>()) highest = std::max(highest, *value_in(&e, "accuracy"));
-      if (!e.is<best_event>()) continue;
-      ASSERT_GT(*value_in(&e, "accuracy"), last) << "seed " << seed;
+      const auto* stored = e.as<best_event>();
+      if (!stored) continue;
+      ASSERT_TRUE(best.note({e.step, stored->accuracy, stored->loss})) << "seed " << seed;
       last = *value_in(&e, "accuracy");
     }
     ASSERT_EQ(last, highest) << "seed " << seed;

@@ -68,9 +68,7 @@ TEST(laws_blocks, small_blocks_change_no_bit_and_every_message_is_bounded) {
       bounded_messages bound(3 * small);  // the value and adam's two states
       const auto j = prepare_mode(shape);
       ASSERT_GT(j->plan.blocks.size(), 18u);
-      // The order of arrival within an exchange affects EASGD's centre only after a crash.
-      const auto got =
-          run({.job = j, .config = draw_world(seed, shape.workers, dev.get(), {.crash = w.mode == "bsp"}), .checkers = {&bound}});
+      const auto got = run({.job = j, .config = draw_world(seed, shape.workers, dev.get()), .checkers = {&bound}});
       ASSERT_EQ(got.violation, "") << w.mode << " seed " << seed;
       ASSERT_EQ(got.bytes(), want.bytes()) << w.mode << " " << w.reducer << " seed " << seed;
       largest = std::max(largest, bound.largest());
@@ -85,7 +83,7 @@ TEST(laws_blocks, small_blocks_change_no_bit_across_mode_switches) {
     auto shape = shape_of({"bsp", {}}, seed);
     const auto want = run({.job = prepare_mode(shape), .config = draw_world(1, 0, dev.get())}).bytes();
     shape.max_block = small;
-    mode_run r{.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get(), {.crash = false})};
+    mode_run r{.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get())};
     const auto say = [](sim::world& w, command c) {
       envelope e;
       e.h.dst = role_id{0};

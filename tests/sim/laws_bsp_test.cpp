@@ -1,5 +1,5 @@
 // Invariant of bsp under faults: every gradient is applied exactly once, whether messages are lost,
-// repeated, reordered or late, or nodes crash.
+// repeated, reordered or late.
 #include "tests/sim/mode_run.hpp"
 
 namespace troupe::testing {

@@ -23,7 +23,7 @@ TEST(laws_downpour, one_worker_with_n_push_and_n_fetch_1_is_plain_training) {
     while (plain.steps() < shape.steps) plain.step();
     run_result want;
     want.weights = plain.weights();
-    const auto got = run({.job = job, .config = draw_world(seed, 1, dev.get(), {.crash = false})});
+    const auto got = run({.job = job, .config = draw_world(seed, 1, dev.get())});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
     ASSERT_TRUE(got.bytes() == want.bytes()) << "seed " << seed;
   }

@@ -120,7 +120,7 @@ TEST(laws_histograms, of_bsp_do_not_depend_on_the_placement) {
   for (const auto seed : law_seeds(60)) {
     const auto workers = 1 + static_cast<std::uint32_t>(seed % 4), shards = 1 + static_cast<std::uint32_t>(seed / 4 % 3);
     const auto j = counted_job(bsp, workers, shards, 2, seed % 2 == 0 ? 64 : 0);
-    const auto got = run({.job = j, .config = draw_world(seed, j->plan.nodes.size() > 1 ? 1 : 0, dev.get(), {.crash = false})});
+    const auto got = run({.job = j, .config = draw_world(seed, j->plan.nodes.size() > 1 ? 1 : 0, dev.get())});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
     ASSERT_TRUE(same_histograms(histograms_in(got), all)) << "seed " << seed << ", " << j->plan.blocks.size() << " blocks";
   }

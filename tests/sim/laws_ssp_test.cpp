@@ -6,7 +6,7 @@
 namespace troupe::testing {
 namespace {
 
-TEST(laws_ssp, staleness_0_is_bsp_bit_for_bit_under_faults_and_restarts) {
+TEST(laws_ssp, staleness_0_is_bsp_bit_for_bit_under_faults) {
   const auto dev = make_cpu_device();
   fault_sums sums;
   for (const auto seed : law_seeds()) {
@@ -29,7 +29,6 @@ TEST(laws_ssp, staleness_0_is_bsp_bit_for_bit_under_faults_and_restarts) {
 struct ledger {
   const prepared_job* job = nullptr;
   std::uint64_t staleness = 0, steps = 0;
-  bool restarts = false;  // workers may crash
   std::uint64_t reads = 0, oldest = 0;
   std::string wrong;
   void read(const weight_read& r) {
@@ -49,9 +48,7 @@ struct ledger {
         };
         if (!once && !never) return say("neither 0 nor 1 times");
         if (never && u + staleness < r.step) return say("too old");
-        if (never && own && u < r.step && !restarts)
-          return say(
-              "a gradient of its own worker is missing");  // after a restart, gradients of the former incarnation may be missing
+        if (never && own && u < r.step) return say("a gradient of its own worker is missing");
         if (never && u < r.step) oldest = std::max(oldest, r.step - u);
       }
   }
@@ -81,7 +78,6 @@ TEST(laws_ssp, reads_and_histogram_stay_within_the_staleness_bound) {
     const auto job = prepare_mode(shape);
     book.job = job.get(), book.staleness = s, book.steps = shape.steps;
     const auto config = draw_world(seed, shape.workers, dev.get());
-    for (const auto& f : config.faults.list) book.restarts = book.restarts || f.kind == sim::fault_kind::crash;
     const auto got = run({.job = job, .config = config, .on_read = [&](const weight_read& r) { book.read(r); }});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
     ASSERT_EQ(book.wrong, "") << "seed " << seed;
@@ -133,7 +129,6 @@ class never_waits final : public checker {
 TEST(laws_ssp, infinite_staleness_never_waits_for_a_shard) {
   const auto dev = make_cpu_device();
   fault_sums sums;
-  const fault_wish wish{.crash = false};
   for (const auto seed : law_seeds()) {
     auto shape = tally_shape(seed, {.mode = "ssp", .options = {{"staleness", "inf"}}});
     never_waits watch;
@@ -141,7 +136,7 @@ TEST(laws_ssp, infinite_staleness_never_waits_for_a_shard) {
     const auto job = prepare_mode(shape);
     book.job = job.get(), book.staleness = shape.steps, book.steps = shape.steps;
     const auto got = run({.job = job,
-                          .config = draw_world(seed, shape.workers, dev.get(), wish),
+                          .config = draw_world(seed, shape.workers, dev.get()),
                           .checkers = {&watch},
                           .on_read = [&](const weight_read& r) { book.read(r); }});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
@@ -152,7 +147,7 @@ TEST(laws_ssp, infinite_staleness_never_waits_for_a_shard) {
         ASSERT_NEAR(w.data<double>()[i], 1, 1e-9) << name << " " << i << ", seed " << seed;
     sums.add(got.counts);
   }
-  sums.expect_all(wish);
+  sums.expect_all();
 }
 
 }  // namespace

@@ -96,7 +96,6 @@ class laws_surviving_state : public ::testing::Test {
     sim::world_config c;
     c.seed = seed;
     c.dev = dev.get();
-    c.faults.detect = std::chrono::hours(1000);  // the host reports failures, not the world
     return c;
   }
   // Returns the number of node failures that the job survived; null: it stopped because no node had

@@ -30,13 +30,12 @@ class copy_counter final : public checker {
 TEST(laws_sandblaster, equals_bsp_bit_for_bit_and_only_the_first_result_counts) {
   const auto dev = make_cpu_device();
   fault_sums sums;
-  const fault_wish wish{.crash = false};
   std::uint64_t copies = 0;
   for (const auto seed : law_seeds()) {
     auto shape = draw_shape(seed, {.mode = "sandblaster", .rule = "momentum"});
     shape.packets = 2 * shape.workers + static_cast<std::uint32_t>(seed % 7);
     shape.options = {{"portion", std::to_string(1u << seed % 3)}};
-    auto config = draw_world(seed, shape.workers, dev.get(), wish);
+    auto config = draw_world(seed, shape.workers, dev.get());
     if (seed % 4 == 0) config.compute.slow = {{1, 300.0}};  // a worker that has almost stopped
     copy_counter answers;
     clocked_checker order(0);
@@ -47,84 +46,20 @@ TEST(laws_sandblaster, equals_bsp_bit_for_bit_and_only_the_first_result_counts) 
     sums.add(got.counts);
   }
   EXPECT_GT(copies, seeds());
-  sums.expect_all(wish);
-}
-
-TEST(laws_sandblaster, work_units_of_a_restarted_worker_are_dealt_again) {
-  const auto dev = make_cpu_device();
-  fault_sums sums;
-  for (const auto seed : law_seeds()) {
-    auto shape = draw_shape(seed, {.mode = "sandblaster", .rule = "momentum"});
-    shape.packets = 2 * shape.workers;
-    const auto got = run({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get())});
-    ASSERT_EQ(got.violation, "") << "seed " << seed;
-    ASSERT_EQ(got.bytes(), undisturbed_bsp(shape, *dev)) << "seed " << seed;
-    sums.add(got.counts);
-  }
   sums.expect_all();
 }
 
 TEST(laws_tree, weights_equal_the_server_reducer_bit_for_bit) {
   const auto dev = make_cpu_device();
   fault_sums sums;
-  const fault_wish wish{.crash = false};
   for (const auto seed : law_seeds()) {
     auto shape = draw_shape(seed, {.mode = "bsp", .rule = "momentum", .reducer = "tree"});
     shape.arity = 2u << seed % 3;  // 2, 4, 8
-    const auto got = run({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get(), wish)});
+    const auto got = run({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get())});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
     ASSERT_EQ(got.bytes(), undisturbed_bsp(shape, *dev))
         << "seed " << seed << ", arity " << shape.arity << ", workers " << shape.workers;
     sums.add(got.counts);
-  }
-  sums.expect_all(wish);
-}
-
-// Counts restarts of reducers. A restarted reducer gets lost sums again from its children and lost
-// weights from its parent.
-class restart_counter final : public checker {
- public:
-  std::uint64_t leaves = 0, inner = 0, roots = 0;
-
- private:
-  void watch(const seen_event& s, const prepared_job& j) override {
-    if (!std::holds_alternative<start>(s.in.body) || !is(j.plan, s.self, role_kind::reducer)) return;
-    const auto rank = j.plan[s.self].worker;
-    const bool leaf = j.plan.below(j.plan.reducers[rank]).size() == 1;
-    ++(rank == 0 ? roots : leaf ? leaves : inner);
-  }
-};
-
-TEST(laws_tree, restarted_reducers_with_children_change_no_bit) {
-  const auto dev = make_cpu_device();
-  fault_sums sums;
-  restart_counter restarts;
-  for (const auto seed : law_seeds()) {
-    auto shape = draw_shape(seed, {.mode = "bsp", .rule = "momentum", .reducer = "tree"});
-    shape.arity = 2u << seed % 3;
-    auto config = draw_world(seed, shape.workers, dev.get());
-    if (seed % 2) {  // more crashes, of nodes with inner reducers
-      sim::fault f;
-      f.kind = sim::fault_kind::crash;
-      f.from = duration(100'000), f.until = duration(8'000'000);
-      f.nodes = {1, 1 + shape.arity % shape.workers, 1 + shape.workers / 2};
-      f.restart_after = duration(50'000 + static_cast<std::int64_t>(seed % 7) * 200'000);
-      f.times = 1 + static_cast<std::uint32_t>(seed % 5);
-      config.faults.list.push_back(f);
-    }
-    clocked_checker order(0);
-    const auto got = run({.job = prepare_mode(shape), .config = config, .checkers = {&restarts, &order}});
-    ASSERT_EQ(got.violation, "") << "seed " << seed;
-    ASSERT_EQ(got.bytes(), undisturbed_bsp(shape, *dev))
-        << "seed " << seed << ", arity " << shape.arity << ", workers " << shape.workers;
-    sums.add(got.counts);
-  }
-  std::printf("restarted: %llu leaves, %llu inner reducers, %llu roots\n", static_cast<unsigned long long>(restarts.leaves),
-              static_cast<unsigned long long>(restarts.inner), static_cast<unsigned long long>(restarts.roots));
-  if (seeds() >= 50) {
-    EXPECT_GT(restarts.leaves, 0u);
-    EXPECT_GT(restarts.inner, 0u);
-    EXPECT_GT(restarts.roots, 0u);
   }
   sums.expect_all();
 }
@@ -162,15 +97,14 @@ mode_shape groups_tally(std::uint64_t seed) {
 TEST(laws_group_sync, every_update_of_a_group_reaches_the_master_once) {
   const auto dev = make_cpu_device();
   fault_sums sums;
-  const fault_wish wish{.crash = false};  // the shards are on the workers' nodes
   for (const auto seed : law_seeds()) {
     const auto shape = groups_tally(seed);
-    const auto got = run({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get(), wish)});
+    const auto got = run({.job = prepare_mode(shape), .config = draw_world(seed, shape.workers, dev.get())});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
     ASSERT_EQ(off_ledger(got, shape), "") << "seed " << seed;
     sums.add(got.counts);
   }
-  sums.expect_all(wish);
+  sums.expect_all();
 }
 
 TEST(laws_group_sync, one_group_is_bsp_bit_for_bit) {
@@ -228,20 +162,19 @@ TEST(laws_hogwild, additions_are_lost_or_applied_once_never_twice) {
 TEST(laws_hogwild, every_update_of_a_server_group_reaches_the_first_once) {
   const auto dev = make_cpu_device();
   fault_sums sums;
-  const fault_wish wish{.crash = false};
   for (const auto seed : law_seeds()) {
     mode_shape shape{.mode = "hogwild", .shards = 1 + static_cast<std::uint32_t>(seed % 2), .net = "tally"};
     shape.workers = shape.groups = shape.server_groups = 2 + static_cast<std::uint32_t>(seed % 6);
     shape.options = {{"sync_freq", std::to_string(1 + seed % 6)}};
     shape.lr = -1;
-    auto config = draw_world(seed, shape.workers, dev.get(), wish);
+    auto config = draw_world(seed, shape.workers, dev.get());
     config.compute.cores = 1;  // a node's additions do not overlap
     const auto got = run({.job = prepare_mode(shape), .config = config});
     ASSERT_EQ(got.violation, "") << "seed " << seed;
     ASSERT_EQ(off_ledger(got, shape), "") << "seed " << seed;
     sums.add(got.counts);
   }
-  sums.expect_all(wish);
+  sums.expect_all();
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The loader without a world: the packets that it sends for its commands, for duplicate commands,
-// for work units, and after a restart.
+// The loader without a world: the packets that it sends for its commands, for duplicate commands
+// and for work units.
 #include "runtime/loader/loader.hpp"
 
 #include <gtest/gtest.h>
@@ -14,13 +14,13 @@
 namespace troupe::testing {
 namespace {
 
-using sent = std::vector<std::tuple<std::uint64_t, std::uint32_t, int>>;  // step, packet, phase
+using sent_list = std::vector<std::tuple<std::uint64_t, std::uint32_t, int>>;  // step, packet, phase
 
 // A loader whose tasks finish at once and whose consumers return credit at once. say() returns the
 // packets that leave it, in order.
 class lone_loader {
  public:
-  explicit lone_loader(const shape_of_job& s, bool dynamic = false, bool await_resume = false, std::uint32_t worker = 0)
+  explicit lone_loader(const shape_of_job& s, bool dynamic = false, std::uint32_t worker = 0)
       : job_(prepare(s)), dev_(make_cpu_device()) {
     loader_config c;
     c.self = job_->plan.loaders.at(worker);
@@ -34,15 +34,14 @@ class lone_loader {
     order.batch = job_->spec.data.batch;
     c.order = job_->all->samplers.find("shuffle")->make({}, order);
     c.dynamic = dynamic;
-    c.await_resume = await_resume;
     loader_ = std::make_unique<loader>(std::move(c));
   }
 
-  sent say(message m, std::uint64_t version = 0) {
+  sent_list say(message m, std::uint64_t version = 0) {
     envelope e;
     e.h.version = version;
     e.body = std::move(m);
-    sent got;
+    sent_list got;
     std::vector<envelope> todo{e};
     while (!todo.empty()) {
       const auto which = static_cast<std::ptrdiff_t>(order_ ? order_->draw_below(todo.size()) : 0);
@@ -96,9 +95,9 @@ shape_of_job two_packets() {
 
 TEST(loader, duplicate_or_late_grant_changes_nothing) {
   lone_loader l(two_packets());
-  EXPECT_EQ(l.say(grant{2}), (sent{{0, 0, train}, {0, 1, train}, {1, 0, train}, {1, 1, train}}));
+  EXPECT_EQ(l.say(grant{2}), (sent_list{{0, 0, train}, {0, 1, train}, {1, 0, train}, {1, 1, train}}));
   EXPECT_TRUE(l.say(grant{2}).empty());
-  EXPECT_EQ(l.say(grant{3}), (sent{{2, 0, train}, {2, 1, train}}));
+  EXPECT_EQ(l.say(grant{3}), (sent_list{{2, 0, train}, {2, 1, train}}));
   EXPECT_TRUE(l.say(grant{1}).empty());
 }
 
@@ -118,11 +117,11 @@ TEST(loader, work_units_are_loaded_in_order_and_each_packet_once) {
   s.packets = 8;
   lone_loader l(s, true);
   EXPECT_TRUE(l.say(grant{5}).empty()) << "a dynamic loader ignores grants";
-  EXPECT_EQ(l.say(work_unit{0, 4, 2}), (sent{{0, 4, train}, {0, 5, train}}));
-  EXPECT_EQ(l.say(work_unit{0, 0, 1}), (sent{{0, 0, train}}));
+  EXPECT_EQ(l.say(work_unit{0, 4, 2}), (sent_list{{0, 4, train}, {0, 5, train}}));
+  EXPECT_EQ(l.say(work_unit{0, 0, 1}), (sent_list{{0, 0, train}}));
   EXPECT_TRUE(l.say(work_unit{0, 4, 2}).empty()) << "a duplicate";
-  EXPECT_EQ(l.say(work_unit{0, 5, 2}), (sent{{0, 6, train}})) << "only packets that have not been loaded";
-  EXPECT_EQ(l.say(work_unit{3, 7, 9}), (sent{{3, 7, train}})) << "no packets beyond the step's";
+  EXPECT_EQ(l.say(work_unit{0, 5, 2}), (sent_list{{0, 6, train}})) << "only packets that have not been loaded";
+  EXPECT_EQ(l.say(work_unit{3, 7, 9}), (sent_list{{3, 7, train}})) << "no packets beyond the step's";
   EXPECT_TRUE(l.say(work_unit{0, 1, 1}).empty()) << "a late duplicate of an older step";
   EXPECT_EQ(l.say(evaluate{1}, 9).size(), 7u) << "the evaluation follows the work units; the loader ignores versions";
 }
@@ -133,23 +132,8 @@ TEST(loader, static_loader_ignores_work_units) {
   EXPECT_EQ(l.say(grant{1}).size(), 2u);
 }
 
-TEST(loader, resume_at_sets_the_first_step_unless_loading_has_begun) {
-  lone_loader l(two_packets());
-  EXPECT_TRUE(l.say(resume_at{7}).empty());
-  EXPECT_TRUE(l.say(resume_at{3}).empty()) << "the second is a duplicate";
-  EXPECT_TRUE(l.say(grant{7}).empty());
-  EXPECT_EQ(l.say(grant{8}), (sent{{7, 0, train}, {7, 1, train}}));
-  EXPECT_TRUE(l.say(resume_at{0}).empty());
-  EXPECT_TRUE(l.say(grant{8}).empty());
-
-  lone_loader other(two_packets());
-  other.say(grant{1});
-  EXPECT_TRUE(other.say(resume_at{0}).empty()) << "loading has begun with step 0";
-  EXPECT_EQ(other.say(grant{2}), (sent{{1, 0, train}, {1, 1, train}}));
-}
-
 TEST(loader, packets_read_in_parallel_leave_in_order) {
-  sent want;
+  sent_list want;
   for (std::uint64_t step = 0; step < 6; ++step)
     for (std::uint32_t packet = 0; packet < 4; ++packet) want.emplace_back(step, packet, train);
   for (std::uint32_t packet = 0; packet < 7; ++packet) want.emplace_back(1u, packet, test);
@@ -165,16 +149,6 @@ TEST(loader, packets_read_in_parallel_leave_in_order) {
       ASSERT_EQ(got, want) << readers << " readers, seed " << seed;
       ASSERT_EQ(l.max_at_once(), readers) << "the loader reads with all readers, and no more; seed " << seed;
     }
-}
-
-TEST(loader, restarted_loader_waits_for_resume_at) {
-  lone_loader l(two_packets(), false, true);
-  EXPECT_TRUE(l.say(grant{3}).empty());
-  EXPECT_TRUE(l.say(evaluate{4}, 0).empty());
-  const auto got = l.say(resume_at{2});
-  ASSERT_EQ(got.size(), 2u + 7u);
-  EXPECT_EQ(got[0], std::tuple(2u, 0u, train));
-  EXPECT_EQ(got[2], std::tuple(4u, 0u, test));
 }
 
 }  // namespace

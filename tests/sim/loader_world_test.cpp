@@ -1,6 +1,6 @@
 // Loaders and data server in sim::world, with consumers of different speed as in asynchronous
 // modes: the examples that every worker gets, under every order of delivery, with duplicate
-// messages, with workers far apart, and after restarts.
+// messages and with workers far apart.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -158,7 +158,6 @@ class loaders_of {
       c.shares->add({2 * job->plan.ranges[i].first, 2 * job->plan.ranges[i].count}, i, w);
     return job->all->samplers.find(scene_.kind)->make(job->spec.data.sampler.values, c);
   }
-  void replace(role_id r, std::unique_ptr<role> by) { world_.add(r, job->plan[r].node, std::move(by)); }
 
   std::shared_ptr<prepared_job> job;
   std::shared_ptr<counted> reads;
@@ -295,58 +294,6 @@ TEST(loaders, resumed_job_gets_the_examples_of_the_uninterrupted_one) {
     l.run();
     l.expect_training(13, 20);
   }
-}
-
-// A loader is restarted at some time and begins with its worker's current step. In the tree it is
-// an inner loader, the root or a leaf.
-TEST(loaders, restarted_loader_continues_at_the_given_step) {
-  for (const char* kind : kinds)
-    for (std::uint64_t seed = 1; seed <= 30; ++seed) {
-      scene s;
-      s.kind = kind;
-      s.seed = seed;
-      s.workers = 4;
-      s.paces = uneven;
-      loaders_of l(s);
-      l.grant_all(12);
-      const auto w = static_cast<std::uint32_t>(seed % 4);
-      const auto dead = l.job->plan.loaders[w];
-      ASSERT_TRUE(l.world().run(1'000'000, [&] { return l.sinks[w][0]->list.size() >= 2 * (1 + seed % 8); }));
-      const auto step = l.sinks[w][0]->list.back().step;
-      l.replace(dead, make_role(l.job, dead, 1));
-      for (auto* k : l.sinks[w]) k->list.clear();
-      l.say(dead, grant{12});
-      l.say(dead, resume_at{step});
-      l.run();
-      for (std::uint32_t other = 0; other < 4; ++other)
-        for (auto* k : l.sinks[other]) {
-          std::vector<std::pair<std::uint64_t, std::uint32_t>> got, want;
-          for (const auto& g : k->list) got.emplace_back(g.step, g.packet);
-          for (auto t = other == w ? step : 0; t < 12; ++t)
-            for (std::uint32_t p = 0; p < 2; ++p) want.emplace_back(t, l.job->plan.ranges[other].first + p);
-          // Packets of the former loader may still arrive first.
-          while (got.size() > want.size()) got.erase(got.begin());
-          ASSERT_EQ(got, want) << kind << " seed " << seed << " worker " << other << " after " << w << " was restarted";
-        }
-    }
-}
-
-TEST(loaders, restarted_data_server_gets_the_requests_again) {
-  for (const char* kind : {"served", "seeded"})
-    for (std::uint64_t seed = 1; seed <= 30; ++seed) {
-      scene s;
-      s.kind = kind;
-      s.seed = seed;
-      s.paces = uneven;
-      loaders_of l(s);
-      l.grant_all(10);
-      ASSERT_TRUE(l.world().run(1'000'000, [&] { return l.requests + l.numbers >= 10 + seed % 8; }));
-      const auto server = l.job->plan.data_server;
-      l.replace(server, make_role(l.job, server));
-      l.say(server, start{});
-      l.run();
-      l.expect_training(0, 10);
-    }
 }
 
 TEST(loaders, evaluation_examples_are_served_and_read_once) {

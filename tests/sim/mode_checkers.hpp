@@ -61,7 +61,6 @@ class clocked_checker final : public checker {
     }
   }
   void worker(const seen_event& s, const prepared_job& j) {
-    if (std::holds_alternative<start>(s.in.body)) given_.erase(s.self);  // new incarnation
     if (const auto* w = std::get_if<weights>(&s.in.body)) given_[s.self][w->block].insert(s.in.h.version);
     for (const auto& e : s.out) {
       header h;
@@ -132,7 +131,7 @@ class elastic_checker final : public checker {
     }
     for (const auto& e : s.out) {
       header h;
-      if (const auto* f = sent<fetch>(e, &h); f && !f->join) asked_[{s.self, f->block, h.step}].clear();
+      if (const auto* f = sent<fetch>(e, &h)) asked_[{s.self, f->block, h.step}].clear();
     }
     std::map<std::uint32_t, std::pair<std::uint64_t, vec>> moved;
     for (const auto& e : s.out) {

@@ -148,12 +148,12 @@ inline void print_delivery(const envelope& e, time_point now, const job_plan& p)
   if (const auto* a = std::get_if<weights>(&e.body)) block = a->block, note(a->value);
   if (const auto* a = std::get_if<fetch>(&e.body)) block = a->block;
   if (const auto* a = std::get_if<state>(&e.body)) block = a->block, note(a->value);
-  if (const auto* r = std::get_if<ready>(&e.body)) block = static_cast<unsigned>(r->what);  // flushed, adopted, joined, work unit
+  if (const auto* r = std::get_if<ready>(&e.body)) block = static_cast<unsigned>(r->what);  // flushed, adopted, work unit
   if (const auto* x = std::get_if<work_unit>(&e.body)) block = x->first, first = static_cast<double>(x->step);
-  std::printf("%lld %s -> %s %s step %llu version %llu clock %u packet %u block %u flags %x epoch %u inc %u attempt %u first %g\n",
+  std::printf("%lld %s -> %s %s step %llu version %llu packet %u block %u flags %x epoch %u inc %u attempt %u first %g\n",
               static_cast<long long>(now.count()), name(e.h.src), name(e.h.dst), name_of(e.body),
-              static_cast<unsigned long long>(e.h.step), static_cast<unsigned long long>(e.h.version), e.h.needed_from, e.h.packet,
-              block, e.h.flags, e.h.mode_epoch, e.h.incarnation, e.h.attempt, first);
+              static_cast<unsigned long long>(e.h.step), static_cast<unsigned long long>(e.h.version), e.h.packet, block, e.h.flags,
+              e.h.mode_epoch, e.h.incarnation, e.h.attempt, first);
 }
 
 inline mode_result run(const mode_run& r) {
@@ -163,11 +163,8 @@ inline mode_result run(const mode_run& r) {
   w.copies = r.copies;
   reads() = r.on_read;
   device_of_run() = r.config.dev;
-  const auto made = [&](role_id id, std::uint32_t incarnation) -> std::unique_ptr<role> {
-    return std::make_unique<watched_role>(id, make_role(r.job, id, incarnation), r.job, r.checkers, r.wrong);
-  };
-  for (const auto& p : r.job->plan.roles) w.add(p.id, p.node, made(p.id, 0), p.device);
-  w.remake = made;
+  for (const auto& p : r.job->plan.roles)
+    w.add(p.id, p.node, std::make_unique<watched_role>(p.id, make_role(r.job, p.id), r.job, r.checkers, r.wrong), p.device);
   mode_result out;
   w.on_event = [&](const event_effect& e) {
     valid_events::expect_valid(e);
@@ -219,7 +216,6 @@ inline mode_result run(const mode_run& r) {
 // --- faults of a seed
 
 struct fault_wish {
-  bool crash = true;   // crashes of worker nodes
   bool faults = true;  // any faults
   bool above = true;   // second copies above the channel
 };
@@ -267,13 +263,6 @@ inline sim::world_config draw_world(std::uint64_t seed, std::uint32_t worker_nod
     const auto from = below(3000);
     in_window(fault_kind::slow, from, from + 1000 + below(20000), {worker_node()}).factor = 2.0 + static_cast<double>(below(40));
   }
-  if (wish.crash && below(3) > 0) {
-    std::vector<std::uint32_t> whom{worker_node()};
-    if (below(2)) whom.insert(whom.end(), {worker_node(), worker_node()});
-    auto& f = in_window(fault_kind::crash, 100, 1000 + below(12000), whom);
-    f.restart_after = us(100 + below(3000));
-    f.times = 1 + static_cast<std::uint32_t>(below(3));
-  }
   return c;
 }
 
@@ -298,9 +287,8 @@ struct fault_sums {
   void add(const sim::fault_counts& c) {
     all.delayed += c.delayed, all.reordered += c.reordered, all.duplicated_on_wire += c.duplicated_on_wire;
     all.duplicated_above += c.duplicated_above, all.dropped += c.dropped, all.cut_off += c.cut_off;
-    all.slowed += c.slowed, all.straggled += c.straggled, all.crashed += c.crashed, all.restarted += c.restarted;
-    all.lost_in_crash += c.lost_in_crash, all.stale += c.stale, all.resent += c.resent;
-    all.wire_duplicates += c.wire_duplicates, all.held += c.held;
+    all.slowed += c.slowed, all.straggled += c.straggled;
+    all.resent += c.resent, all.wire_duplicates += c.wire_duplicates, all.held += c.held;
   }
   // Expects that every kind of fault occurred. Checked only with at least 50 seeds.
   void expect_all(const fault_wish& wish = {}) const {
@@ -318,11 +306,6 @@ struct fault_sums {
     if (wish.above) {
       EXPECT_GT(all.duplicated_above, 0u);
     }
-    if (!wish.crash) return;
-    EXPECT_GT(all.crashed, 0u);
-    EXPECT_GT(all.restarted, 0u);
-    EXPECT_GT(all.lost_in_crash, 0u);
-    EXPECT_GT(all.stale, 0u);
   }
 };
 

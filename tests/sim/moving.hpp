@@ -110,13 +110,13 @@ class moving_run {
     tell(w, {handover_command{mode_of(*next_)}});
   }
 
-  // Crashes the nodes after `what.later`. 20 ms later the host reports this to the coordinator.
+  // Ends the nodes after `what.later`. 20 ms later the host reports this to the coordinator.
   void lose(sim::world& w, const wish& what) {
     const auto nodes = what.what.as<lose_command>()->nodes;
     w.at(w.now() + what.later, [this, &w, nodes] {
       for (const auto& name : nodes)
         for (std::uint32_t n = 0; n < now_->plan.nodes.size(); ++n)
-          if (now_->plan.nodes[n].name == name) w.crash(n);
+          if (now_->plan.nodes[n].name == name) w.die(n);
     });
     w.at(w.now() + what.later + std::chrono::milliseconds(20), [&w, nodes] { tell(w, command{surviving_state_command{nodes}}); });
   }

@@ -38,7 +38,7 @@ TEST(reducer_nccl, agrees_with_the_server_within_rounding_for_every_way_between_
     for (const char* between : {"sharded", "server", "tree"}) {
       SCOPED_TRACE(std::string(between) + ", seed " + std::to_string(seed));
       mode_shape s{.workers = 8, .packets = 16, .reducer = "nccl", .between = between};
-      auto c = draw_world(seed, 4, dev.get(), {.crash = false});
+      auto c = draw_world(seed, 4, dev.get());
       c.devices = {dev.get(), dev.get()};
       const auto got = run({.job = on_gpus(s, 4, 2).value(), .config = c});
       ASSERT_EQ(got.violation, "");

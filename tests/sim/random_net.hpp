@@ -110,9 +110,10 @@ class random_net {
   }
 
   static bool splits(const layer_spec& l) {
-    static const std::set<std::string> can{"convolution", "linear",  "relu", "dropout",  "max_pool",     "avg_pool", "flatten",
-                                           "eltwise",     "sigmoid", "tanh", "elu",      "gelu",         "scale",    "bias",
-                                           "split",       "crop",    "pad",  "upsample", "instance_norm"};
+    static const std::set<std::string> can{
+        "convolution", "linear",        "relu", "dropout",      "max_pool",   "avg_pool", "flatten",      "eltwise", "sigmoid",
+        "tanh",        "elu",           "gelu", "scale",        "bias",       "split",    "crop",         "pad",     "upsample",
+        "unpool",      "instance_norm", "silu", "hard_sigmoid", "hard_swish", "relu6",    "channel_scale"};
     if (l.type == "permute") return l.values.get<std::vector<std::int64_t>>("order").front() == 1;
     if (l.type == "softmax") return l.values.integer("axis") > 2;
     return can.count(l.type) > 0 || (l.type == "prelu" && !l.values.flag("shared"));
@@ -186,7 +187,7 @@ class random_net {
         return add(j, chance(0.5) ? "max_pool" : "avg_pool", {from},
                    with({{"kernel", std::int64_t{2}}, {"stride", std::int64_t{2}}}));
       }
-      case 4: return add(j, "lrn", {from});
+      case 4: return chance(0.5) ? add(j, "lrn", {from}) : excited(j, from);
       case 5: {  // two branches that join
         const auto c = draw(2, 4);
         convolution(j, from, c);
@@ -207,6 +208,13 @@ class random_net {
       }
       default: return add(j, "dropout", {from}, with({{"ratio", 0.3}}));
     }
+  }
+
+  // Squeeze and excitation without its linear layers.
+  void excited(job_spec& j, const std::string& from) {
+    add(j, "avg_pool", {from}, with({{"kernel", extent_}}));
+    if (chance(0.5)) add(j, "hard_sigmoid", {at_});
+    add(j, "channel_scale", {from, at_});
   }
 
   // A layer reads one tensor through two inputs; other readers of that tensor may come before and
@@ -236,8 +244,9 @@ class random_net {
 
   // Any shape [N, C, ...] -> the same shape.
   void activation(job_spec& j) {
-    static const char* types[] = {"sigmoid", "tanh", "elu", "gelu", "prelu", "softmax", "scale", "bias"};
-    const std::string type = types[draw(0, 7)];
+    static const char* types[] = {"sigmoid", "tanh", "elu",  "gelu",         "prelu",      "softmax",
+                                  "scale",   "bias", "silu", "hard_sigmoid", "hard_swish", "relu6"};
+    const std::string type = types[draw(0, 11)];
     options o;
     if (type == "prelu") o = with({{"shared", chance(0.5)}});
     if (type == "scale") o = with({{"bias", chance(0.5)}});
@@ -273,9 +282,16 @@ class random_net {
     add(j, "softmax", {at_}, with({{"axis", std::int64_t{3}}, {"causal", chance(0.7)}}));
     add(j, "matmul", {at_, from});
   }
-  // Upsamples and pools, or crops and pads: the shape stays.
+  // Upsamples and pools, pools and unpools, or crops and pads: the shape stays.
   void resized(job_spec& j) {
     using i = std::int64_t;
+    const auto from = at_;
+    if (extent_ > 1 && chance(0.3)) {
+      const auto windows = with({{"kernel", i{2}}, {"stride", i{2}}});
+      add(j, "max_pool", {from}, windows);
+      if (chance(0.5)) add(j, "tanh", {at_});
+      return add(j, "unpool", {at_, from}, windows);
+    }
     if (chance(0.5)) {
       add(j, "upsample", {at_}, with({{"mode", std::string(chance(0.5) ? "bilinear" : "nearest")}}));
       return add(j, "max_pool", {at_}, with({{"kernel", i{2}}, {"stride", i{2}}}));

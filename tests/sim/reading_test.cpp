@@ -27,8 +27,9 @@ class careless final : public source {
   bool with_ids = false;
 };
 
-// Returns the error of the task that reads examples 5, 7, 8 and padding, or "read".
-std::string reading(const std::shared_ptr<careless>& from, std::int64_t label_below, phase ph = phase::train) {
+// Returns the error of the task that reads the examples, or "read".
+std::string reading(const std::shared_ptr<careless>& from, std::int64_t label_below, phase ph = phase::train,
+                    std::vector<std::int64_t> indices = {5, 7, 8, -1}) {
   auto graph = std::make_shared<model_graph>();
   graph->data = {4, 4};
   graph->label = {4};
@@ -41,7 +42,7 @@ std::string reading(const std::shared_ptr<careless>& from, std::int64_t label_be
   c.data = from;
   auto r = std::make_shared<troupe::reading>();
   r->h.phase = static_cast<std::uint8_t>(ph);
-  r->indices = {5, 7, 8, -1};
+  r->indices = std::move(indices);
   effects out;
   begin_reading(r, c, 1, out);
   const auto dev = make_cpu_device();
@@ -71,6 +72,39 @@ TEST(reading, id_beyond_the_vocabulary_fails_the_read_task) {
   EXPECT_EQ(reading(s, 3), "read");
   s->id = 3;
   EXPECT_EQ(reading(s, 3), "the source returned training example 5 with id 3, but declares 3 ids");
+}
+
+TEST(reading, wrong_indices_of_a_sampler_fail_the_read_task) {
+  const auto s = std::make_shared<careless>();
+  EXPECT_EQ(reading(s, 3, phase::train, {5, 99, 8, -1}), "read");
+  EXPECT_EQ(reading(s, 3, phase::train, {5, 100, 8, -1}),
+            "the sampler returned training example 100, but the source has 100, which are numbered from 0");
+  EXPECT_EQ(reading(s, 3, phase::test, {5, 8, 9, 1 << 20}),
+            "the sampler returned test example 1048576, but the source has 100, which are numbered from 0");
+  EXPECT_EQ(reading(s, 3, phase::train, {5, 7, 8}), "the sampler returned 3 examples for a packet of 4");
+  EXPECT_EQ(reading(s, 3, phase::train, {5, 7, 8, 9, 10}), "the sampler returned 5 examples for a packet of 4");
+}
+
+struct short_sampler final : eval_sampler {
+  std::int64_t examples() const override { return 6; }
+  std::vector<std::int64_t> indices(std::uint64_t, std::int64_t first, std::int64_t count) override {
+    return std::vector<std::int64_t>(static_cast<std::size_t>(first == 0 ? count : count - 1), first);
+  }
+};
+
+TEST(reading, evaluation_sampler_that_returns_too_few_examples_is_refused) {
+  reading_config c;
+  c.eval = std::make_shared<short_sampler>();
+  c.eval_examples = 4;
+  header h;
+  EXPECT_EQ(eval_indices(c, h), (std::vector<std::int64_t>{0, 0, 0, 0}));
+  h.packet = 1;
+  try {
+    eval_indices(c, h);
+    ADD_FAILURE() << "it is accepted";
+  } catch (const std::runtime_error& e) {
+    EXPECT_STREQ(e.what(), "the sampler returned 1 examples for a packet of 2");
+  }
 }
 
 }  // namespace

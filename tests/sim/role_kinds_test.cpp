@@ -33,7 +33,6 @@ TEST(role_kinds, every_entry_has_a_unique_name_and_is_complete) {
     EXPECT_EQ(row.name, name_of(row.kind));
     EXPECT_EQ(&traits_of(row.kind), &row);
     EXPECT_TRUE(row.listed) << row.name;
-    EXPECT_TRUE(!row.gone || *row.gone) << row.name << ": must be null if no state is lost with the role";
     EXPECT_FALSE(row.does.loads && row.does.hosts_layers) << row.name << ": a role either loads packets or receives them";
   }
 }
@@ -76,19 +75,6 @@ TEST(role_kinds, roles_of_a_plan_match_their_entries) {
     EXPECT_EQ(std::any_of(p.blocks.begin(), p.blocks.end(), [&](const auto& b) { return b.shard == r.id; }), does.owns_parameters)
         << r.name;
     EXPECT_EQ(memory.roles[index_of(r.id)].gradients > 0, does.adds != role_sums::none) << r.name;
-  }
-}
-
-// A restarted role reports at once that it cannot continue if its entry declares lost state.
-TEST(role_kinds, restarted_role_with_lost_state_ends_the_job) {
-  const auto j = job_of_all_kinds();
-  ASSERT_TRUE(j);
-  for (const auto& r : j->plan.roles) {
-    const auto again = make_role(j, r.id, 1);
-    ASSERT_TRUE(again) << r.name;
-    const auto waits = again->status().waits_for;
-    const auto* gone = r.traits().gone;
-    EXPECT_EQ(waits == std::string("the end of the job: ") + (gone ? gone : ""), gone != nullptr) << r.name << ": " << waits;
   }
 }
 

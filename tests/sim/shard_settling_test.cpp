@@ -36,7 +36,7 @@ TEST_F(flushing, waits_for_every_worker_once) {
 
 TEST_F(flushing, counts_only_flushed_messages_of_workers) {
   word(one, 1);
-  for (auto other : {ready::what_of::adopted, ready::what_of::joined, ready::what_of::work_unit})
+  for (auto other : {ready::what_of::adopted, ready::what_of::work_unit})
     EXPECT_THAT(word(two, 1, other), IsEmpty()) << "the message is not `flushed`";
   EXPECT_THAT(word(j->plan.loaders[1], 1), IsEmpty());
   EXPECT_THAT(word(j->plan.stages[1][0], 1), IsEmpty());

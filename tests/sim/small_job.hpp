@@ -140,7 +140,7 @@ inline role_id stage_of(const prepared_job& j, std::uint32_t layer) {
 struct run_result {
   std::vector<std::pair<std::string, tensor>> weights;
   std::vector<event_effect> events;
-  std::uint64_t trace = 0, events_handled = 0, crashed = 0;
+  std::uint64_t trace = 0, events_handled = 0;
   bool done = false;
   std::string error() const {  // empty: no error
     const auto e = std::find_if(events.begin(), events.end(), [](const event_effect& x) { return x.is<error_event>(); });
@@ -153,22 +153,11 @@ struct run_result {
   }
 };
 
-inline void crash_and_restart(sim::world& w, std::uint32_t node, duration at, duration later) {
-  w.at(at, [&w, node, later] {
-    w.crash(node);
-    w.at(w.now() + later, [&w, node] { w.restart(node); });
-  });
-}
-
-// `prepare` may schedule crashes and restarts; the roles are then made again.
 inline run_result run_in_world(const std::shared_ptr<prepared_job>& j, sim::world_config c,
-                               std::function<int(const envelope&, sim::random&)> copies = {},
-                               const std::function<void(sim::world&)>& prepare = {}) {
+                               std::function<int(const envelope&, sim::random&)> copies = {}) {
   sim::world w(c);
   w.copies = std::move(copies);
   for (const auto& r : j->plan.roles) w.add(r.id, r.node, make_role(j, r.id), r.device);
-  w.remake = [&](role_id r, std::uint32_t incarnation) { return make_role(j, r, incarnation); };
-  if (prepare) prepare(w);
   run_result out;
   w.on_event = [&](const event_effect& e) {
     valid_events::expect_valid(e);
@@ -186,7 +175,6 @@ inline run_result run_in_world(const std::shared_ptr<prepared_job>& j, sim::worl
   EXPECT_TRUE(out.done) << "no events are left, seed " << c.seed;
   out.trace = w.trace_hash();
   out.events_handled = w.events();
-  out.crashed = w.counts().crashed;
   return out;
 }
 

@@ -30,8 +30,7 @@ class cluster {
  public:
   cluster(std::uint32_t nodes, network_model n, std::uint64_t seed = 1, fault_model f = {}, compute_model c = {})
       : config_{seed, n, c, nullptr, std::move(f), {}}, world_(config_), peers_(nodes) {
-    for (std::uint32_t i = 0; i < nodes; ++i) world_.add(role_id{i}, i, make(role_id{i}, 0));
-    world_.remake = [this](role_id r, std::uint32_t incarnation) { return make(r, incarnation); };
+    for (std::uint32_t i = 0; i < nodes; ++i) world_.add(role_id{i}, i, std::make_unique<talker>(*this, role_id{i}));
   }
 
   // `from` sends `to` a message of `elements` floats now.
@@ -48,15 +47,11 @@ class cluster {
   }
   // The messages that role `to` received, as numbers in order of sending.
   const std::vector<std::uint64_t>& steps_at(int to) const { return peers_[static_cast<std::size_t>(to)].steps; }
-  std::uint32_t starts(int node) const { return peers_[static_cast<std::size_t>(node)].starts; }
-  std::uint32_t incarnation(int node) const { return peers_[static_cast<std::size_t>(node)].incarnation; }
-  const std::vector<std::string>& downs() const { return downs_; }
   sim::world& world() { return world_; }
 
  private:
   struct peer {
     std::vector<std::uint64_t> steps;
-    std::uint32_t starts = 0, incarnation = 0;
   };
 
   class talker final : public role {
@@ -77,16 +72,12 @@ class cluster {
           c_.got_.push_back({static_cast<int>(index_of(self_)), static_cast<int>(index_of(e.h.src)), now.count()});
         }
       }
-      if (std::holds_alternative<start>(e.body)) ++me.starts, me.incarnation = e.h.incarnation;
-      if (const auto* p = std::get_if<peer_down>(&e.body)) c_.downs_.push_back(p->node);
     }
 
    private:
     cluster& c_;
     role_id self_;
   };
-
-  std::unique_ptr<role> make(role_id r, std::uint32_t) { return std::make_unique<talker>(*this, r); }
 
   void tell(int from, int to, std::int64_t elements, std::uint64_t number) {
     envelope e;
@@ -101,7 +92,6 @@ class cluster {
   std::vector<peer> peers_;
   std::map<std::pair<int, int>, std::uint64_t> sent_;
   arrivals got_;
-  std::vector<std::string> downs_;
 };
 
 }  // namespace troupe::sim::toy

@@ -14,7 +14,6 @@ std::string ready_word(const ready& r) {
     case ready::what_of::copied: return "copied block " + std::to_string(r.block);
     case ready::what_of::flushed: return " settled";
     case ready::what_of::adopted: return " adopted";
-    case ready::what_of::joined: return " joined";
     case ready::what_of::work_unit: return " packets " + std::to_string(r.first) + "+" + std::to_string(r.count);
   }
   return "";

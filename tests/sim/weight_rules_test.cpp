@@ -287,39 +287,6 @@ TEST(weight_rules, slow_stage_throttles_its_source_and_memory_stays_bounded) {
   }
 }
 
-// The weight versions of the packets in flight are lost with the node: the job must end with an
-// error and not hang.
-TEST(weight_rules, restart_ends_a_job_with_stash_or_latest) {
-  for (const auto* rule : {"stash", "latest"}) {
-    SCOPED_TRACE(rule);
-    chain_shape c;
-    c.replicas = {2, 1, 1};
-    c.packets = c.sub_solvers = 2;
-    c.weights = rule;
-    c.steps = 40;
-    const auto j = prepared(chain_spec(c), nodes_of(c));
-    sim::world w(world_of(3));
-    const auto made = [&](role_id r, std::uint32_t incarnation) { return make_role(j, r, incarnation); };
-    for (const auto& r : j->plan.roles) w.add(r.id, r.node, made(r.id, 0));
-    w.remake = made;
-    std::string error;
-    bool done = false;
-    w.on_event = [&](const event_effect& e) {
-      if (e.is<error_event>()) error = message_of(e);
-      done = done || e.is<done_event>() || e.is<error_event>();
-      if (e.is<step_event>() && e.step == 10) w.at(w.now() + std::chrono::microseconds(10), [&] { w.crash(1); });
-      if (e.is<step_event>() && e.step == 10) w.at(w.now() + std::chrono::milliseconds(1), [&] { w.restart(1); });
-    };
-    envelope go;
-    go.h.dst = role_id{0};
-    go.body = start{};
-    w.inject(go);
-    EXPECT_TRUE(w.run(2'000'000, [&] { return done; }) && done);
-    EXPECT_EQ(error.rfind("node n2 is lost: ", 0), 0u) << error;
-    EXPECT_NE(error.find("was restarted, and the packets in flight there are lost"), std::string::npos) << error;
-  }
-}
-
 TEST(weight_rules, other_modes_refuse_stash) {
   chain_shape c;
   auto spec = chain_spec(c);

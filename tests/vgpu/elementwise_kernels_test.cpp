@@ -250,12 +250,23 @@ struct function_case {
   double parameter;
   bool exact, backward_exact;  // bits of the CPU
 };
-const std::vector<function_case> function_cases = {
-    {unary::relu, 0, true, true},           {unary::relu, 0.1, true, true}, {unary::sigmoid, 0, false, true},
-    {unary::tanh, 0, false, true},          {unary::exp, 0, false, true},   {unary::log, 0, false, true},
-    {unary::sqrt, 0, true, true},           {unary::square, 0, true, true}, {unary::absolute, 0, true, true},
-    {unary::elu, 0.7, false, true},         {unary::gelu, 0, false, false}, {unary::gelu_tanh, 0, false, false},
-    {unary::inverse_root, 1e-3, true, true}};
+const std::vector<function_case> function_cases = {{unary::relu, 0, true, true},
+                                                   {unary::relu, 0.1, true, true},
+                                                   {unary::sigmoid, 0, false, true},
+                                                   {unary::tanh, 0, false, true},
+                                                   {unary::exp, 0, false, true},
+                                                   {unary::log, 0, false, true},
+                                                   {unary::sqrt, 0, true, true},
+                                                   {unary::square, 0, true, true},
+                                                   {unary::absolute, 0, true, true},
+                                                   {unary::elu, 0.7, false, true},
+                                                   {unary::gelu, 0, false, false},
+                                                   {unary::gelu_tanh, 0, false, false},
+                                                   {unary::inverse_root, 1e-3, true, true},
+                                                   {unary::relu6, 0.75, true, true},
+                                                   {unary::silu, 0, false, false},
+                                                   {unary::hard_sigmoid, 1.0 / 6, true, true},
+                                                   {unary::hard_swish, 0, true, true}};
 
 // Checks map and map_backward of one function for n elements, separately and in place. y of the
 // backward is that of the CPU.

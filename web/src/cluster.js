@@ -14,12 +14,11 @@ function Nodes({ names, job, why }) {
   return html`<${Scroll} label="Nodes"><table class="list"><thead><tr><th>node</th><th>state</th><th>address</th><th class="n">memory</th><th class="n">sent</th><th class="n">received</th><th class="n">joins</th><th class="n">failures</th><th class="n">at risk</th><th>notes</th><th><span class="hidden">commands</span></th></tr></thead>
     <tbody>${names.map((name) => {
       const n = model.state.nodes[name];
-      const drained = /drain/.test(n.note ?? "");
       const notes = [n.note, n.unheard && `no report for ${duration(n.unheard)}`, ...(n.gpus ?? []).map(gpuText)].filter(Boolean).join("; ");
       return html`<tr key=${name}><th scope="row">${name}</th><td><${State} of=${n.state} /> <small>${n.since !== undefined && duration(n.since)}</small></td><td>${n.address ?? "–"}</td>
         <td class="n">${bytes(n.memory)}</td><td class="n">${bytes(n.tcp_out ?? 0)}</td><td class="n">${bytes(n.tcp_in ?? 0)}</td><td class="n">${count(n.lives ?? 0)}</td><td class="n">${count(n.failures ?? 0)}</td>
         <td class="n">${n.at_risk === undefined ? "–" : `${count(n.at_risk)} ${n.at_risk === 1 ? "step" : "steps"}`}</td><td class="wide">${notes}</td>
-        <td class="commands"><${Button} line=${`drain ${name} ${job}`} why=${why || (drained ? "the job is off this node" : "")}>Drain<//><${Button} line=${`add-node ${name} ${job}`} why=${why}>Add<//></td></tr>`;
+        <td class="commands"><${Button} line=${`drain ${name} ${job}`} why=${why || (n.drained ? "the job is off this node" : "")}>Drain<//><${Button} line=${`add-node ${name} ${job}`} why=${why || (n.off ? "" : "the job may use this node already")}>Add<//></td></tr>`;
     })}</tbody></table><//>`;
 }
 
@@ -45,18 +44,19 @@ function Move({ names, id, why }) {
     <button aria-disabled=${refused ? "true" : undefined} title=${refused}>Move</button></form>`;
 }
 
+// Only where faults can be injected: the server says so (about.may.inject).
 const faults = { delay: "by", "slow-disk": "by", drop: "", stop: "", kill: "" };
 function Inject({ names }) {
   const [fault, setFault] = useState("delay"), [node, setNode] = useState(""), [time, setTime] = useState("10s"), [by, setBy] = useState("50ms");
-  const where = node || names[0], refused = whyNot("all");
+  const where = node || names[0], refused = whyNot("inject");
   const line = `inject ${fault} ${where}${faults[fault] ? ` by ${by}` : ""}${fault === "kill" ? "" : ` for ${time}`}`;
-  return html`<form class="line" onSubmit=${(e) => (e.preventDefault(), refused || command(line))}>
+  return html`<${Panel} title="Inject a fault"><form class="line" onSubmit=${(e) => (e.preventDefault(), refused || command(line))}>
     <label>Fault <select value=${fault} onChange=${(e) => setFault(e.target.value)}>${Object.keys(faults).map((f) => html`<option key=${f}>${f}</option>`)}</select></label>
     <label>Node <select value=${where} onChange=${(e) => setNode(e.target.value)}>${names.map((n) => html`<option key=${n}>${n}</option>`)}</select></label>
     ${faults[fault] && html`<label>By <input value=${by} size="6" onInput=${(e) => setBy(e.target.value.trim())} /></label>`}
     ${fault !== "kill" && html`<label>For <input value=${time} size="6" onInput=${(e) => setTime(e.target.value.trim())} /></label>`}
     <button class="bad" aria-disabled=${refused ? "true" : undefined} title=${refused || line}>Inject</button></form>
-    ${refused && html`<p class="why">Disabled: ${refused}.</p>`}`;
+    ${refused && html`<p class="why">Disabled: ${refused}.</p>`}<//>`;
 }
 
 // Of the node that serves the page. A warning in the last 30 days.
@@ -79,5 +79,5 @@ export function Cluster() {
     <${Panel} title=${`Nodes: ${names.filter((n) => model.state.nodes[n].state === "up").length} of ${names.length} up`}><${Nodes} names=${names} job=${id ?? ""} why=${why} /><//>
     <div class="pair"><div><${Panel} title="Bytes between nodes"><${Links} names=${names} /><//><${Certificates} /></div>
     <div><${Panel} title=${`Move a layer${job ? ` of job ${id}` : ""}`}><${Move} names=${names} id=${id} why=${why} />${(whyNot() || why) && html`<p class="why">Disabled: ${whyNot() || why}.</p>`}<//>
-    <${Panel} title="Inject a fault"><${Inject} names=${names} /><//></div></div>`;
+    ${model.state.about.may.inject && html`<${Inject} names=${names} />`}</div></div>`;
 }

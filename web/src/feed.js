@@ -1,15 +1,16 @@
 // The connection with the server, and what the page knows: the state, the curves and events of jobs.
 // The messages are described in actors/page/feed.hpp.
+import { addPoint, curveOf, joinedCurves, makeCurve } from "./curve.js";
 
 export const model = {
   link: "connecting", // "live", "lost"
   state: null, // the server's state; null: not yet received
-  curves: {}, // by job: {steps: {x, loss, rate, lr}, evals: {x, accuracy, loss}, history: "" | "loading" | "loaded"}
+  curves: {}, // by job: {loss, rate, lr, accuracy, testLoss: curve.js, history: "" | "loading" | "loaded"}
   log: [], // events other than steps, the newest first
   rates: {}, // bytes per second of links, by "FROM>TO"
 };
 
-const maxPoints = 4000, maxLog = 300;
+const maxLog = 300;
 const listeners = new Set();
 let due = false;
 
@@ -42,43 +43,26 @@ export function merge(to, patch) {
 // --- curves
 
 export function curvesOf(job) {
-  return (model.curves[job] ??= { steps: { x: [], loss: [], rate: [], lr: [] }, evals: { x: [], accuracy: [], loss: [] }, history: "" });
-}
-
-// Appends a point. Steps that are repeated after a failure replace the earlier ones.
-function add(curve, x, values) {
-  let n = curve.x.length;
-  while (n > 0 && curve.x[n - 1] >= x) --n;
-  for (const key in curve) curve[key].length = n;
-  curve.x.push(x);
-  for (const key in values) curve[key].push(values[key] ?? null);
-  if (curve.x.length > maxPoints) for (const key in curve) curve[key] = curve[key].filter((_, i) => i % 2 === 0 || i > maxPoints / 2);
+  return (model.curves[job] ??= { loss: makeCurve(), rate: makeCurve(), lr: makeCurve(), accuracy: makeCurve(), testLoss: makeCurve(), history: "" });
 }
 
 function note(e) {
   const c = curvesOf(e.job);
-  if (e.event === "step") add(c.steps, e.step, { loss: e.loss, rate: e.examples_per_s, lr: e.lr });
-  else {
-    if (e.event === "eval") add(c.evals, e.step, { accuracy: e.accuracy, loss: e.loss });
-    model.log.unshift(e);
-    if (model.log.length > maxLog) model.log.length = maxLog;
+  if (e.event === "step") {
+    addPoint(c.loss, e.step, e.loss);
+    addPoint(c.rate, e.step, e.examples_per_s);
+    addPoint(c.lr, e.step, e.lr);
+    return;
   }
+  if (e.event === "eval") {
+    addPoint(c.accuracy, e.step, e.accuracy);
+    addPoint(c.testLoss, e.step, e.loss);
+  }
+  model.log.unshift(e);
+  if (model.log.length > maxLog) model.log.length = maxLog;
 }
 
 // Puts the points of metrics.csv before those that the events have given.
-function prepend(curve, key, old, given) {
-  const first = curve.x.length ? curve.x[0] : Infinity;
-  const [x, y] = given ?? [[], []];
-  x.forEach((step, i) => step < first && (old[step] ??= {}) && (old[step][key] = y[i]));
-}
-function complete(curve, columns) {
-  const old = {};
-  for (const key in columns) prepend(curve, key, old, columns[key]);
-  const x = Object.keys(old).map(Number).sort((a, b) => a - b);
-  for (const key in columns) curve[key] = [...x.map((step) => old[step][key] ?? null), ...curve[key]];
-  curve.x = [...x, ...curve.x];
-}
-
 export async function loadHistory(job, folder) {
   const c = curvesOf(job);
   if (!folder || c.history) return;
@@ -87,9 +71,8 @@ export async function loadHistory(job, folder) {
   if (model.curves[job] !== c) return; // a new connection has begun
   c.history = run ? "loaded" : "";
   if (!run) return;
-  const k = run.curves;
-  complete(c.steps, { loss: k.loss, rate: k.examples_per_s, lr: k.lr });
-  complete(c.evals, { accuracy: k.accuracy, loss: k.test_loss });
+  const names = { loss: "loss", rate: "examples_per_s", lr: "lr", accuracy: "accuracy", testLoss: "test_loss" };
+  for (const key in names) c[key] = joinedCurves(curveOf(run.curves[names[key]]), c[key]);
   changed();
 }
 
@@ -114,7 +97,8 @@ async function get(path) {
   if (!r.ok) throw new Error(`${path}: ${r.status}`);
   return r.json();
 }
-export const getRuns = () => get("/api/runs").then((o) => o.runs);
+// {runs, total}: the newest first, without the `offset` newest ones.
+export const getRuns = (offset, limit) => get(`/api/runs?offset=${offset}&limit=${limit}`);
 export const getRun = (name) => get(`/api/run?name=${encodeURIComponent(name)}`);
 
 let socket = null, asked = 0, delay = 500;

@@ -1,7 +1,7 @@
 // A job: curves, values, controls, and where its time and bytes go.
 import { html } from "htm/preact";
 import { useEffect, useState } from "preact/hooks";
-import { Chart } from "./chart.js";
+import { Chart, CurvesNote } from "./chart.js";
 import { ask, curvesOf, loadHistory, model } from "./feed.js";
 import { bytes, count, currentJob, duration, isOver, natural, number, percent, place } from "./format.js";
 import { Bars, Button, Panel, State, Tile, command, whyNot } from "./ui.js";
@@ -24,6 +24,17 @@ function Values({ job }) {
     </dl>`;
 }
 
+// What `set` changes: the rate of a step is the base rate, times the factor of the schedule.
+function meaningOf(key, value, job) {
+  if (key === "train.dynamics.decay") return "Sets the weight decay; a layer's decay_scale multiplies it.";
+  const s = job.settings[key], applied = s && !(s.from >= job.step);
+  const base = applied ? s.value : s?.before;
+  if (!s || !(base > 0) || job.lr === undefined) return "Sets the base learning rate; a schedule multiplies it.";
+  const factor = job.lr / base, next = Number(value);
+  const then = value && next >= 0 ? ` ${number(next)} gives a rate of ${number(next * factor)} at this step.` : "";
+  return `Sets the base learning rate, now ${number(s.value)}; a schedule multiplies it, at this step by ${number(factor)}.${then}`;
+}
+
 function SetValue({ id, job, why }) {
   const [key, setKey] = useState("train.dynamics.lr");
   const [value, setValue] = useState("");
@@ -36,7 +47,8 @@ function SetValue({ id, job, why }) {
   return html`<form class="line" onSubmit=${send}>
     <label>Setting <select value=${key} onChange=${(e) => setKey(e.target.value)}>${keys.map((k) => html`<option key=${k}>${k}</option>`)}</select></label>
     <label>Value <input value=${value} onInput=${(e) => setValue(e.target.value.trim())} inputmode="decimal" size="8" placeholder=${number(job.settings[key]?.value)} autocomplete="off" /></label>
-    <button aria-disabled=${refused ? "true" : undefined} title=${refused}>Set</button></form>`;
+    <button aria-disabled=${refused ? "true" : undefined} title=${refused}>Set</button></form>
+    <p class="note">${meaningOf(key, value, job)}</p>`;
 }
 
 function SwitchMode({ id, job, why }) {
@@ -151,10 +163,11 @@ export function Run({ argument }) {
       <div class="column">
         <${Panel} title="Progress"><${Values} job=${job} /><//>
         <${Panel} title="Curves" class="charts">
-          <${Chart} title="Loss" series=${[{ label: "training", x: c.steps.x, y: c.steps.loss, colour: "--series-0" }, { label: "test", x: c.evals.x, y: c.evals.loss, colour: "--series-1", dash: [6, 3], width: 2 }]} />
-          <${Chart} title="Accuracy" hint="No evaluation yet." series=${[{ label: "test", x: c.evals.x, y: c.evals.accuracy, colour: "--series-2" }]} />
-          <${Chart} title="Examples per second" series=${[{ label: "training", x: c.steps.x, y: c.steps.rate, colour: "--series-3" }]} />
-          <${Chart} title="Learning rate" series=${[{ label: "rate", x: c.steps.x, y: c.steps.lr, colour: "--series-4" }]} />
+          <${Chart} title="Loss" series=${[{ label: "training", curve: c.loss, colour: "--series-0" }, { label: "test", curve: c.testLoss, colour: "--series-1", dash: [6, 3], width: 2 }]} />
+          <${Chart} title="Accuracy" hint="No evaluation yet." limits=${[0, 1]} series=${[{ label: "test", curve: c.accuracy, colour: "--series-2" }]} />
+          <${Chart} title="Examples per second" limits=${[0]} series=${[{ label: "training", curve: c.rate, colour: "--series-3" }]} />
+          <${Chart} title="Learning rate" limits=${[0]} series=${[{ label: "rate", curve: c.lr, colour: "--series-4" }]} />
+          <${CurvesNote} />
         <//>
         <${Panel} title="Events"><${Events} job=${id} /><//>
       </div>

@@ -31,7 +31,7 @@ export function whyNot(right = "run_jobs") {
   if (model.link !== "live") return "there is no connection with the server";
   const { role, may } = model.state.about;
   if (may[right]) return "";
-  return `this page has the role ${role}; ${right === "all" ? "admin" : "operator or admin"} is needed`;
+  return `this page has the role ${role}; ${right === "run_jobs" ? "operator or admin" : "admin"} is needed`;
 }
 export function Button({ line, right, why = "", confirm, class: kind = "", children, onDone }) {
   const [sure, setSure] = useState(false);

@@ -5,9 +5,9 @@
 #include <set>
 #include <thread>
 
-#include "actors/control/admission.hpp"
 #include "actors/control/client/client_link.hpp"
-#include "actors/control/pieces.hpp"
+#include "runtime/cluster/admission.hpp"
+#include "runtime/cluster/pieces.hpp"
 #include "runtime/record/file_io.hpp"
 #include "runtime/record/safetensors.hpp"
 #include "runtime/record/second_place.hpp"

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "actors/control/client/job_event.hpp"
 #include "runtime/base/result.hpp"
+#include "runtime/cluster/job_event.hpp"
 #include "runtime/spec/job_spec.hpp"
 
 namespace troupe {

@@ -4,6 +4,7 @@
 #include <deque>
 #include <mutex>
 
+#include "actors/control/frames.hpp"
 #include "runtime/node/net/operator_options.hpp"
 
 namespace troupe {

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "actors/control/client/client.hpp"
-#include "actors/control/messages.hpp"
 #include "runtime/base/result.hpp"
+#include "runtime/cluster/messages.hpp"
 
 namespace troupe {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "actors/control/role_entries.hpp"
+#include "runtime/cluster/role_entries.hpp"
 
 namespace troupe {
 namespace {

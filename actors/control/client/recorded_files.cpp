@@ -8,7 +8,7 @@
 #include <cstring>
 #include <set>
 
-#include "actors/control/job_folder_names.hpp"
+#include "runtime/cluster/job_folder_names.hpp"
 #include "runtime/data/file_place.hpp"
 #include "runtime/node/post_mortem.hpp"
 #include "runtime/record/checkpoint_home.hpp"

@@ -3,16 +3,18 @@
 
 #include <algorithm>
 
-#include "actors/control/executor/checker.hpp"
+#include "actors/control/frames.hpp"
 #include "actors/control/host/control_parts.hpp"
 #include "actors/control/host/gate.hpp"
 #include "actors/control/host/pulse.hpp"
-#include "actors/control/pieces.hpp"
-#include "actors/control/role_entries.hpp"
 #include "actors/supervision/drop_log.hpp"
-#include "actors/view/injection.hpp"
-#include "actors/view/job_progress.hpp"
+#include "runtime/cluster/controller/addressee.hpp"
+#include "runtime/cluster/pieces.hpp"
+#include "runtime/cluster/role_entries.hpp"
+#include "runtime/cluster/view/injection.hpp"
+#include "runtime/cluster/view/job_progress.hpp"
 #include "runtime/messages/ids.hpp"
+#include "runtime/node/executor/checker.hpp"
 
 namespace troupe::control {
 namespace {
@@ -305,13 +307,7 @@ void control_actor::perform(const to_peer& x) {
     return;
   }
   looped_ = true;
-  // A message from this node to itself. Messages of the cluster controller to members go to the
-  // member, all others to the cluster controller.
-  const bool for_member = std::holds_alternative<joined>(x.what) || std::holds_alternative<prepare>(x.what) ||
-                          std::holds_alternative<end_job>(x.what) || std::holds_alternative<revise>(x.what) ||
-                          std::holds_alternative<swap>(x.what) || std::holds_alternative<forget>(x.what) ||
-                          std::holds_alternative<inject>(x.what);
-  if (for_member)
+  if (is_for_member(x.what))
     member_.on(x.what, now_, member_out_);
   else if (controller_)
     controller_->on(x.peer, x.what, now_, controller_out_);

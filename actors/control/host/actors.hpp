@@ -16,23 +16,24 @@
 #include <string>
 #include <variant>
 
-#include "actors/control/controller/cluster_controller.hpp"
-#include "actors/control/controller/member.hpp"
-#include "actors/control/executor/job_executor.hpp"
-#include "actors/control/executor/job_runs.hpp"
-#include "actors/control/executor/memory_book.hpp"
 #include "actors/control/host/injected.hpp"
 #include "actors/control/host/link_meter.hpp"
 #include "actors/control/host/measurements.hpp"
 #include "actors/control/host/operation_actor.hpp"
 #include "actors/control/host/plane.hpp"
 #include "actors/metrics/event_totals.hpp"
+#include "actors/post_mortem/node_post_mortems.hpp"
 #include "actors/shell/caf_compat.hpp"
 #include "actors/shell/node_host.hpp"
 #include "actors/shell/router.hpp"
 #include "actors/supervision/gpu_watch.hpp"
 #include "actors/supervision/liveness.hpp"
 #include "runtime/base/result.hpp"
+#include "runtime/cluster/controller/cluster_controller.hpp"
+#include "runtime/cluster/controller/member.hpp"
+#include "runtime/node/executor/job_executor.hpp"
+#include "runtime/node/executor/job_runs.hpp"
+#include "runtime/node/executor/memory_book.hpp"
 
 namespace troupe::control {
 
@@ -129,7 +130,7 @@ struct shared {
   std::string numerics;            // of all devices
   std::unique_ptr<journal> book;   // on the coordinator's daemon only
   std::unique_ptr<job_runs> runs;  // likewise
-  std::unique_ptr<post_mortems> failures;
+  std::unique_ptr<node_post_mortems> failures;
   mailbox control, keep, check, repl, exchange;
   std::unique_ptr<gpu_watch> gpus;  // that the node's `devices` name
   thread_clock executor_clock;

@@ -39,17 +39,12 @@ struct coordinator_line {
   }
 };
 
-// When this node reports its state. The coordinator's daemon handles the reports of all nodes: of
-// many nodes each reports less often, and a node without roles has little to report.
+// When this node reports its state.
 struct report_clock {
   instant at{};
 
-  static std::chrono::milliseconds interval(bool has_roles, std::size_t nodes) {
-    constexpr std::size_t many = 32;
-    return std::chrono::milliseconds(!has_roles ? 1000 : nodes > many ? 500 : 250);
-  }
   bool due(bool has_roles, std::size_t nodes, instant now) {
-    if (now - at < interval(has_roles, nodes)) return false;
+    if (now - at < report_interval(has_roles, nodes)) return false;
     at = now;
     return true;
   }

@@ -1,6 +1,6 @@
 // Spawns the actors of the job executor and of the checker.
-#include "actors/control/executor/checker.hpp"
 #include "actors/control/host/actors.hpp"
+#include "runtime/node/executor/checker.hpp"
 
 namespace troupe::control {
 namespace {

@@ -1,12 +1,14 @@
 #include "actors/control/host/gate.hpp"
 
+#include "actors/control/frames.hpp"
+#include "runtime/access/names.hpp"
 #include "runtime/node/net/hello.hpp"
 
 namespace troupe::control {
 
 bool turned_away(const shared& s, const cluster_controller* h, unheeded& dropped, const message_in& m) {
   std::string why;
-  if (!net::is_operator(m.peer)) {
+  if (!is_operator(m.peer)) {
     if (speaker_of(m.what) != speaker::client) return false;  // cluster controller or member check which node may send it
     why = "only clients may send it, and this peer has a node's certificate";
   } else {

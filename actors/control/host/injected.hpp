@@ -1,4 +1,4 @@
-// Carries out injected faults in this daemon (actors/view/injection.hpp). Any thread.
+// Carries out injected faults in this daemon (runtime/cluster/view/injection.hpp). Any thread.
 //
 // A stopped process cannot wake itself; a grandchild process wakes it. That holds none of the
 // daemon's descriptors (such as the lock of the state folder) except a pidfd, so a signal never
@@ -11,8 +11,8 @@
 #include <memory>
 #include <string>
 
-#include "actors/view/injection.hpp"
 #include "runtime/base/result.hpp"
+#include "runtime/cluster/view/injection.hpp"
 #include "runtime/node/net/line_faults.hpp"
 #include "runtime/record/file_io.hpp"
 

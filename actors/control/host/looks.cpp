@@ -3,13 +3,13 @@
 #include <filesystem>
 #include <fstream>
 
-#include "actors/control/fitting.hpp"
 #include "actors/control/host/actors.hpp"
-#include "actors/control/job_folder_names.hpp"
-#include "actors/control/role_entries.hpp"
-#include "actors/view/about.hpp"
-#include "actors/view/job_progress.hpp"
-#include "runtime/node/pki/job_access.hpp"
+#include "runtime/access/job_access.hpp"
+#include "runtime/cluster/fitting.hpp"
+#include "runtime/cluster/job_folder_names.hpp"
+#include "runtime/cluster/role_entries.hpp"
+#include "runtime/cluster/view/about.hpp"
+#include "runtime/cluster/view/job_progress.hpp"
 #include "runtime/node/post_mortem.hpp"
 #include "runtime/record/job_owner.hpp"
 #include "runtime/trace/recorder.hpp"

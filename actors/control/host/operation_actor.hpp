@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "actors/control/controller/operation.hpp"
 #include "actors/shell/caf_compat.hpp"
+#include "runtime/cluster/controller/operation.hpp"
 
 namespace troupe::control {
 

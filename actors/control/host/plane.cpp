@@ -6,19 +6,22 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <thread>
 
-#include "actors/control/executor/job_folders.hpp"
+#include "actors/control/client/client.hpp"
+#include "actors/control/frames.hpp"
 #include "actors/control/host/actors.hpp"
 #include "actors/metrics/page.hpp"
 #include "actors/shell/node_host_caf.hpp"
 #include "ops/cpu/block_pool.hpp"
+#include "ops/cpu/processor.hpp"
 #include "ops/device_descriptors.hpp"
 #include "ops/gpu.hpp"
+#include "runtime/access/names.hpp"
 #include "runtime/exchange/client/frames.hpp"
 #include "runtime/exchange/hub/wire.hpp"
 #include "runtime/memory/process_memory.hpp"
 #include "runtime/messages/wire.hpp"
+#include "runtime/node/executor/job_folders.hpp"
 #include "runtime/node/net/hello.hpp"
 #include "runtime/node/net/tcp_transport.hpp"
 #include "runtime/node/pki/certificates.hpp"
@@ -43,7 +46,7 @@ std::uint64_t addresses_to_share() {
 // One per CPU in the list. A node that lists only GPUs uses all cores for reading and messages.
 unsigned cpu_threads(const node_spec& n) {
   const auto cpus = std::count_if(n.devices.begin(), n.devices.end(), [](const auto& d) { return d.starts_with("cpu"); });
-  return cpus > 0 ? static_cast<unsigned>(cpus) : std::max(1u, std::thread::hardware_concurrency());
+  return cpus > 0 ? static_cast<unsigned>(cpus) : cpu::usable_threads();
 }
 
 net::tcp_options tcp_options_of(const control_plane_options& o) {
@@ -83,7 +86,7 @@ net::callbacks callbacks_of(shared& s, bool data) {
 class client_roles {
  public:
   void up(const std::string& peer, certificate_role role) {
-    if (net::is_operator(peer)) roles_[peer] = role;
+    if (is_operator(peer)) roles_[peer] = role;
   }
   void down(const std::string& peer) {
     roles_.erase(peer);
@@ -103,7 +106,7 @@ class client_roles {
 namespace {
 
 void receive_exchange(shared& s, client_roles& roles, const std::string& peer, net::frame&& f) {
-  const person who{net::operator_of(peer), roles.of(peer)};
+  const person who{operator_of(peer), roles.of(peer)};
   const auto fine = check_right(who, right::exchange, "enter a room of the exchange");
   if (fine) return s.exchange.post(exchange_in{peer, std::move(f), false, {}});
   const auto m = exchange::from_frame(f);
@@ -128,14 +131,14 @@ void receive_message(shared& s, certificate_role role, const std::string& peer, 
     if (peer == s.coordinator) s.repl.post(answer_in{std::move(*a)});
     return;
   }
-  const person who{net::operator_of(peer), role};
-  if (auto* l = std::get_if<look>(&m); l && net::is_operator(peer) && check_message(who, m))
+  const person who{operator_of(peer), role};
+  if (auto* l = std::get_if<look>(&m); l && is_operator(peer) && check_message(who, m))
     return s.repl.post(look_in{peer, std::move(*l), who, f.payload});
   s.control.post(control_note{message_in{peer, std::move(m), who, f.payload}});
 }
 
 expected<void, coded_error> receive_control(shared& s, client_roles& roles, const std::string& peer, net::frame&& f) {
-  if (exchange::is_exchange_type(f.type) && net::is_operator(peer))
+  if (exchange::is_exchange_type(f.type) && is_operator(peer))
     return receive_exchange(s, roles, peer, std::move(f)), expected<void, coded_error>();
   auto m = from_frame(f);
   if (!m) return unexpected(net::unreadable(peer, f, "it is not a control message"));
@@ -255,7 +258,7 @@ struct control_plane::impl {
       s.book->pace(s.faults.pace());
       s.runs = std::make_unique<job_runs>(s.options.state, [this](const std::string& line) { s.log(line); });
     }
-    s.failures = std::make_unique<post_mortems>(*s.host, s.said, [this](const std::string& line) { s.log(line); });
+    s.failures = std::make_unique<node_post_mortems>(*s.host, s.said, [this](const std::string& line) { s.log(line); });
     if (s.book) give_known_owners(s.options.state, s.book->found());
     take_up_given(job_place_of(s), s.book ? s.book->found().jobs : std::vector<unfinished_job>());
     s.repl.open(spawn_repl(system, s));

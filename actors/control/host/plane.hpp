@@ -25,8 +25,8 @@
 #include <memory>
 #include <string>
 
-#include "actors/view/view.hpp"
 #include "runtime/base/result.hpp"
+#include "runtime/cluster/view/view.hpp"
 #include "runtime/job/tables.hpp"
 #include "runtime/node/net/transport.hpp"
 #include "runtime/spec/job_spec.hpp"
@@ -41,7 +41,7 @@ struct control_plane_options {
   std::shared_ptr<const tables> all;
   std::filesystem::path state;  // folders with checkpoints and weights are made here
   std::uint64_t incarnation = 1;
-  bool may_inject = false;            // users with the role admin may inject faults (actors/view/injection.hpp)
+  bool may_inject = false;            // users with the role admin may inject faults (runtime/cluster/view/injection.hpp)
   bool shares_memory = true;          // large tensors go through shared buffers on one machine (net/memory_sharing.hpp)
   std::uint64_t exchange_memory = 0;  // bytes that clients of the exchange may reserve; 0: a share of the process's memory
   repl_answers answers;               // to lines from REPLs

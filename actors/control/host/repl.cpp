@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <array>
 
-#include "actors/control/answer_pieces.hpp"
+#include "actors/control/frames.hpp"
 #include "actors/control/host/actors.hpp"
-#include "actors/view/injection.hpp"
-#include "actors/view/job_progress.hpp"
-#include "actors/view/usual_step_of.hpp"
-#include "actors/view/view.hpp"
+#include "actors/shell/usual_step_of.hpp"
+#include "runtime/cluster/answer_pieces.hpp"
+#include "runtime/cluster/view/ended_jobs.hpp"
+#include "runtime/cluster/view/injection.hpp"
+#include "runtime/cluster/view/job_progress.hpp"
+#include "runtime/cluster/view/view.hpp"
 
 namespace troupe::control {
 namespace {
@@ -35,6 +37,8 @@ class daemon_backend final : public repl_backend {
     v.dropped.unknown_job += frames.unknown_job;
     v.unreadable = frames.unreadable;
     v.wrong_source = frames.wrong_source;
+    v.may_inject = s_.options.may_inject;
+    settle_ended_jobs(v);
     return v;
   }
   const repl_events& events() const override { return s_.said; }

@@ -95,6 +95,23 @@ __device__ T slope_of_gelu_tanh(T x) {
   return T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * inner_slope;
 }
 
+template <class T>
+__device__ T clamped(T x, T most) {
+  const T low = x < T(0) ? T(0) : x;  // NaN stays
+  return low > most ? most : low;
+}
+template <class T>
+__device__ T slope_of_silu(T x) {
+  const T s = T(1) / (T(1) + std::exp(-x));
+  return s * (T(1) + x * (T(1) - s));
+}
+template <class T>
+__device__ T slope_of_hard_swish(T x) {
+  const T t = x * T(1.0 / 6) + T(0.5);
+  const T inside = x * T(1.0 / 3) + T(0.5);
+  return t > T(0) ? (t < T(1) ? inside : T(1)) : T(0);
+}
+
 template <unary F, class T>
 __device__ T mapped(T v, T parameter) {
   if constexpr (F == unary::relu) {
@@ -112,6 +129,10 @@ __device__ T mapped(T v, T parameter) {
   if constexpr (F == unary::gelu) return v * cdf_of_normal(v);
   if constexpr (F == unary::gelu_tanh) return T(0.5) * v * (T(1) + std::tanh(inner_of_gelu(v)));
   if constexpr (F == unary::inverse_root) return T(1) / std::sqrt(v + parameter);
+  if constexpr (F == unary::relu6) return clamped(v, parameter);
+  if constexpr (F == unary::silu) return v * (T(1) / (T(1) + std::exp(-v)));
+  if constexpr (F == unary::hard_sigmoid) return clamped(parameter * v + T(0.5), T(1));
+  if constexpr (F == unary::hard_swish) return v * clamped(v * T(1.0 / 6) + T(0.5), T(1));
 }
 
 // d f'(x); v is x if device::needs_input(F), otherwise f(x).
@@ -132,6 +153,13 @@ __device__ T mapped_back(T v, T d, T parameter) {
   if constexpr (F == unary::gelu) return d * (cdf_of_normal(v) + v * density_of_normal(v));
   if constexpr (F == unary::gelu_tanh) return d * slope_of_gelu_tanh(v);
   if constexpr (F == unary::inverse_root) return d * (T(-0.5) * v * v * v);
+  if constexpr (F == unary::relu6) return v > T(0) && v < parameter ? d : T(0);
+  if constexpr (F == unary::silu) return d * slope_of_silu(v);
+  if constexpr (F == unary::hard_sigmoid) {  // outside, 0 and not d 0, which may be -0 or NaN
+    const T t = parameter * v + T(0.5);
+    return t > T(0) && t < T(1) ? d * parameter : T(0);
+  }
+  if constexpr (F == unary::hard_swish) return d * slope_of_hard_swish(v);
 }
 
 // At least 4 blocks per multiprocessor: without this limit ptxas aims at 40 registers and spills
@@ -162,6 +190,10 @@ void with_unary(unary f, Run run) {
     case unary::gelu: return run(std::integral_constant<unary, unary::gelu>{});
     case unary::gelu_tanh: return run(std::integral_constant<unary, unary::gelu_tanh>{});
     case unary::inverse_root: return run(std::integral_constant<unary, unary::inverse_root>{});
+    case unary::relu6: return run(std::integral_constant<unary, unary::relu6>{});
+    case unary::silu: return run(std::integral_constant<unary, unary::silu>{});
+    case unary::hard_sigmoid: return run(std::integral_constant<unary, unary::hard_sigmoid>{});
+    case unary::hard_swish: return run(std::integral_constant<unary, unary::hard_swish>{});
   }
 }
 

@@ -5,8 +5,8 @@
 // memory as an input where ops/device.hpp allows it. Calls append one kernel to the stream, or
 // nothing if there are no elements. Numbers of type double are rounded to T first.
 // Bits: those of the CPU device, with two exceptions: the sign and payload of NaNs; and map of
-// sigmoid, tanh, exp, log, elu, gelu and gelu_tanh and map_backward of gelu and gelu_tanh, which
-// use CUDA's exp, log, tanh and erfc.
+// sigmoid, tanh, exp, log, elu, silu, gelu and gelu_tanh and map_backward of silu, gelu and
+// gelu_tanh, which use CUDA's exp, log, tanh and erfc.
 // Errors: cuda_error if the launch is refused.
 #pragma once
 

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <climits>
 #include <cstring>
-#include <thread>
 
 #include "runtime/exchange/hub/arithmetic.hpp"
 #include "runtime/exchange/hub/parts.hpp"
@@ -94,7 +93,9 @@ team::team(std::unique_ptr<shared_array> memory, std::uint32_t rank, std::uint32
   static_assert(sizeof(line) == line_stride && sizeof(shared_header) <= page);
   word(line_of(rank_).process).store(static_cast<std::uint32_t>(::getpid()));
   // If every rank has its own core, it spins longer than a wait of microseconds.
-  spins_ = std::thread::hardware_concurrency() >= ranks ? 4000 : 50;
+  cpu_set_t usable;
+  const bool known = ::sched_getaffinity(0, sizeof usable, &usable) == 0;
+  spins_ = known && static_cast<std::uint32_t>(CPU_COUNT(&usable)) >= ranks ? 4000 : 50;
 }
 
 team::~team() {

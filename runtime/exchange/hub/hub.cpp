@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "runtime/base/number_text.hpp"
 #include "runtime/base/printable.hpp"
 #include "runtime/exchange/hub/arithmetic.hpp"
 #include "runtime/exchange/hub/hub_text.hpp"
@@ -88,8 +89,8 @@ std::optional<answer> hub::objection(const open_session& o) const {
   if (o.size != g.size)
     return no(code::mismatch, who + " has size " + std::to_string(o.size) + ", the others have " + std::to_string(g.size) + there);
   if (o.how != g.how || o.alpha != g.alpha)
-    return no(code::mismatch, who + " has " + averaging_method_text(o.how) + " with alpha " + std::to_string(o.alpha) +
-                                  ", the others have " + averaging_method_text(g.how) + " with alpha " + std::to_string(g.alpha) +
+    return no(code::mismatch, who + " has " + averaging_method_text(o.how) + " with alpha " + number_text(o.alpha) +
+                                  ", the others have " + averaging_method_text(g.how) + " with alpha " + number_text(g.alpha) +
                                   there);
   if (any && g.members.size() == g.size) return no(code::rank_taken, "all ranks are taken" + there);
   if (g.members.contains(o.rank)) return no(code::rank_taken, who + " is taken" + there);

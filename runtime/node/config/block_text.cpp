@@ -168,6 +168,7 @@ struct text_part {
 };
 
 expected<std::vector<text_part>> parts_of(std::string_view s) {
+  if (s.find_first_of("{}") == std::string_view::npos) return std::vector<text_part>(1, {std::string(s), false});
   std::vector<text_part> parts;
   const auto add = [&](char c) {
     if (parts.empty() || parts.back().computed) parts.emplace_back();
@@ -204,6 +205,7 @@ expected<std::string> text_in(const document_value& v) {
 }  // namespace
 
 bool mentions(std::string_view text, std::string_view word) {
+  if (text.find('{') == std::string_view::npos) return false;
   const auto parts = parts_of(text);
   if (!parts) return false;
   for (const auto& p : *parts) {

@@ -1,3 +1,4 @@
+// size: one state for one walk over the file
 #include "runtime/node/config/blocks.hpp"
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 #include <utility>
 
 #include "runtime/base/number_text.hpp"
+#include "runtime/base/printable.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/node/config/block_tables.hpp"
 
@@ -152,10 +154,12 @@ class block_expander {
   }
 
   void write_layer(const document_table& layer, const source_position& at, block_scope& scope) {
+    const auto full_name = names_of(layer, scope).second;
+    if (full_name.size() > longest_name)  // here, before every repetition copies it
+      return fail(at, "bad name: " + check_name(full_name).error().text, scope);
     document_value v{layer, at};
     room_ -= std::min(room_, bytes_of(v));
     auto& t = std::get<document_table>(v.value);
-    const auto full_name = names_of(layer, scope).second;
     for (auto& e : t) {
       put(e.value, scope.values, scope);
       if (e.key == "name" && std::holds_alternative<std::string>(e.value.value)) e.value.value = full_name;

@@ -13,7 +13,7 @@ namespace troupe {
 
 // Settings of a cluster file that only daemons use.
 struct cluster_rules {
-  bool inject = false;        // fault injection is allowed (actors/view/injection.hpp)
+  bool inject = false;        // fault injection is allowed (runtime/cluster/view/injection.hpp)
   bool shared_memory = true;  // tensors are shared with nodes on the same machine (net/memory_sharing.hpp)
   std::int64_t exchange_memory =
       0;             // bytes that exchange clients may reserve of a daemon; 0: the daemon's default (actors/control)

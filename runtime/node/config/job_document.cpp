@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/node/config/include.hpp"
+#include "runtime/node/config/resolved_job.hpp"
 #include "runtime/spec/mistakes.hpp"
 
 namespace troupe {
@@ -35,7 +36,7 @@ expected<job_document, diagnostics> read_job_document(const std::string& text, c
                                                       const std::vector<std::string>& overrides) {
   auto parsed = parse_document(text, file);
   if (!parsed) return unexpected(std::move(parsed).error());
-  job_document d{*std::move(parsed), {}};
+  job_document d{*std::move(parsed), {}, written_with_every_key(text)};
   diagnostics errors;
   diagnostic too_many;
   too_many.at.file = file;

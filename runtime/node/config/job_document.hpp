@@ -13,7 +13,8 @@ namespace troupe {
 
 struct job_document {
   document_table root;
-  layer_origins origins;  // of layers that blocks became
+  layer_origins origins;   // of layers that blocks became
+  bool every_key = false;  // an earlier version of Troupe wrote it with every key (resolved_job.hpp)
 };
 
 // `overrides` of keys of a layer that only exists once blocks are written out

@@ -1,3 +1,4 @@
+// size: one state for one walk over the file
 #include "runtime/node/config/job_file.hpp"
 
 #include <algorithm>
@@ -28,7 +29,8 @@ class job_reader {
         root_(d.root, "", {file, 1, 1}, errors_, nullptr, {}, &elsewhere_),
         origins_(d.origins),
         all_(all),
-        only_plugins_(only_plugins) {
+        only_plugins_(only_plugins),
+        every_key_(d.every_key) {
     job_.file = file;
     if (const auto stem = std::filesystem::path(file).stem().string(); !stem.empty()) job_.name = as_name(stem);
     for (auto* at :
@@ -360,6 +362,11 @@ class job_reader {
       errors_.push_back(
           {i->second, "[train.finish]: " + in_quotes(std::string_view(key).substr(7)) + " needs evaluations: set [eval] every"});
     }
+    if (const auto i = job_.train.key_at.find("finish.measure");
+        i != job_.train.key_at.end() && !f.patience && !(every_key_ && f.measure == finish_spec{}.measure))
+      errors_.push_back({i->second,
+                         "[train.finish]: 'measure' says what 'patience' compares, and there is no patience: add it, or "
+                         "remove 'measure'"});
     if (f.custom && job_.eval.every == 0 && all_.finishes.find(f.custom->kind)->needs_evaluations)
       errors_.push_back(
           {f.custom->at, "[train.finish.custom]: " + in_quotes(f.custom->kind) + " needs evaluations: set [eval] every"});
@@ -371,6 +378,7 @@ class job_reader {
   const layer_origins& origins_;
   const tables& all_;
   const std::vector<std::string>* only_plugins_;
+  const bool every_key_;
   job_spec job_;
 };
 
@@ -380,7 +388,12 @@ expected<job_spec, diagnostics> parse_job(const std::string& text, const std::st
                                           const std::vector<std::string>& overrides, const std::vector<std::string>* only_plugins) {
   auto doc = read_job_document(text, file, overrides);
   if (!doc) return unexpected(std::move(doc).error());
-  return job_reader(*doc, file, all, only_plugins).read();
+  return parse_job(*doc, file, all, only_plugins);
+}
+
+expected<job_spec, diagnostics> parse_job(const job_document& d, const std::string& file, const tables& all,
+                                          const std::vector<std::string>* only_plugins) {
+  return job_reader(d, file, all, only_plugins).read();
 }
 
 expected<std::string, diagnostics> read_config_text(const std::string& path) {

@@ -11,6 +11,7 @@
 
 #include "runtime/base/result.hpp"
 #include "runtime/job/tables.hpp"
+#include "runtime/node/config/job_document.hpp"
 #include "runtime/spec/job_spec.hpp"
 
 namespace troupe {
@@ -26,7 +27,13 @@ expected<job_spec, diagnostics> parse_job(const std::string& text, const std::st
                                           const std::vector<std::string>& overrides = {},
                                           const std::vector<std::string>* only_plugins = nullptr);
 
-// The same with the text from a file (at most 1 MiB).
+// The same of a document of `file` that was read before: a reader of both parses a text only once.
+expected<std::vector<std::string>, diagnostics> read_plugins(const job_document& d, const std::string& file,
+                                                             const std::vector<std::string>* only = nullptr);
+expected<job_spec, diagnostics> parse_job(const job_document& d, const std::string& file, const tables& all,
+                                          const std::vector<std::string>* only_plugins = nullptr);
+
+// As parse_job, with the text from a file (at most 1 MiB).
 expected<job_spec, diagnostics> read_job_file(const std::string& path, const tables& all,
                                               const std::vector<std::string>& overrides = {});
 

@@ -39,7 +39,7 @@ json bounded(const char* type, double min, double max, double limit) {
 }
 json whole(double min, double max) { return bounded("integer", min, max, beyond_integers); }
 json real(double min, double max) { return bounded("number", min, max, unlimited); }
-json one_of(const names& words) { return {{"enum", words}}; }
+json word_of(const names& words) { return {{"enum", words}}; }
 
 const char* const time_pattern = "^[0-9.]+([eE][-+]?[0-9]+)? *(ns|us|ms|s|min|h|d)$";
 const char* const bytes_pattern = "^[0-9.]+([eE][-+]?[0-9]+)? *(B|kB|MB|GB|KiB|MiB|GiB)$";
@@ -56,9 +56,9 @@ json schema_of(const key_descriptor& k, const std::string& path) {
     case key_kind::real: return real(k.min, k.max);
     case key_kind::reals: return any_of({real(k.min, k.max), list_of(real(k.min, k.max))});
     case key_kind::flag: return {{"type", "boolean"}};
-    case key_kind::word: return one_of(k.words);
+    case key_kind::word: return word_of(k.words);
     case key_kind::time: return time_schema();
-    case key_kind::steps_or_time: return any_of({whole(1, unlimited), time_schema(), one_of({"never"})});
+    case key_kind::steps_or_time: return any_of({whole(1, unlimited), time_schema(), word_of({"never"})});
     case key_kind::bytes: return any_of({whole(0, unlimited), {{"type", "string"}, {"pattern", bytes_pattern}}});
     case key_kind::table: return ref(path);
     case key_kind::tables: return list_of(ref(path));
@@ -68,17 +68,17 @@ json schema_of(const key_descriptor& k, const std::string& path) {
 }
 
 json schema_of(const option_spec& o) {
-  const auto numbers = [&](json s) { return o.choices.empty() ? s : any_of({s, one_of(o.choices)}); };
+  const auto numbers = [&](json s) { return o.choices.empty() ? s : any_of({s, word_of(o.choices)}); };
   const auto real_option = real(o.min, o.max);
   const auto whole_option = whole(o.min, o.max);
   switch (o.kind) {
     case option_kind::boolean: return {{"type", "boolean"}};
     case option_kind::integer: return o.by_axis ? any_of({whole_option, pair_of(whole_option)}) : numbers(whole_option);
     case option_kind::real: return numbers(real_option);
-    case option_kind::text: return o.choices.empty() ? json{{"type", "string"}} : one_of(o.choices);
+    case option_kind::text: return o.choices.empty() ? json{{"type", "string"}} : word_of(o.choices);
     case option_kind::integers: return list_of(whole_option);
     case option_kind::reals: return numbers(list_of(real_option));
-    case option_kind::texts: return list_of(o.choices.empty() ? json{{"type", "string"}} : one_of(o.choices));
+    case option_kind::texts: return list_of(o.choices.empty() ? json{{"type", "string"}} : word_of(o.choices));
     case option_kind::table: return o.name.ends_with("filler") ? ref("filler") : json{{"type", "object"}};
   }
   return json::object();
@@ -231,7 +231,7 @@ json use_schema(const schema_writer& w, bool inside) {
 
 json layer_schema(const schema_writer& w, bool inside) {
   auto keys = w.properties(w.table("layer"));
-  keys["fraction"]["anyOf"].push_back(one_of({"auto"}));
+  keys["fraction"]["anyOf"].push_back(word_of({"auto"}));
   if (inside)
     for (auto& [key, value] : keys.items())
       if (key != "name" && key != "type" && key != "inputs") value = or_computed(value);
@@ -239,7 +239,7 @@ json layer_schema(const schema_writer& w, bool inside) {
   auto written = w.chosen(keys, w.choice("layer"), [inside](json s) { return inside ? or_computed(std::move(s)) : s; });
   if (inside) {  // the type may be a parameter
     written["properties"]["type"].erase("enum");
-    written["properties"]["type"]["anyOf"] = json::array({one_of(w.choice("layer").names), ref("computed")});
+    written["properties"]["type"]["anyOf"] = json::array({word_of(w.choice("layer").names), ref("computed")});
   }
   // The key `algorithm` is one of each layer with the only value "auto", or an option of the type.
   written["properties"].erase("algorithm");

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 
 #include "ops/options.hpp"
+#include "runtime/base/other_words.hpp"
 #include "runtime/data/augment.hpp"
 #include "runtime/node/config/job_keys.hpp"
 
@@ -12,36 +12,6 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t longest_key = 80;  // the cost of the edit distance grows with the length
-
-// Names that users know from other programs, as simplified_name() gives them.
-const std::map<std::string, std::vector<std::string>, std::less<>>& names_elsewhere() {
-  static const std::map<std::string, std::vector<std::string>, std::less<>> all{
-      {"job.devices", {"device", "gpu", "gpus", "cuda"}},
-      {"job.name", {"experiment", "exp_name", "experiment_name", "run_name"}},
-      {"job.precision", {"dtype", "amp", "bf16", "fp16"}},
-      {"job.seed", {"random_seed", "manual_seed", "random_state"}},
-      {"data.batch", {"batch_size", "bs", "train_batch_size", "per_device_train_batch_size"}},
-      {"data.path", {"data", "data_dir", "data_path", "dataset", "datadir"}},
-      {"data.readers", {"num_workers", "data_workers"}},
-      {"train.dynamics.lr", {"learning_rate", "base_lr", "initial_lr"}},
-      {"train.dynamics.decay", {"weight_decay", "wd", "l2"}},
-      {"train.dynamics.decay_l1", {"l1", "l1_decay", "l1_lambda"}},
-      {"train.dynamics.rule", {"optimizer", "optim", "opt", "solver"}},
-      {"train.dynamics.clip.norm", {"clip", "grad_clip", "clip_norm", "gradient_clip_val", "max_grad_norm"}},
-      {"train.dynamics.schedule.kind", {"schedule", "scheduler", "lr_schedule", "lr_scheduler", "lr_scheduler_type", "lr_policy"}},
-      {"train.dynamics.schedule.warmup.steps", {"warmup", "warmup_steps", "num_warmup_steps"}},
-      {"train.finish.epochs", {"epoch", "max_epochs", "num_epochs", "n_epochs", "num_train_epochs"}},
-      {"train.finish.steps", {"step", "max_steps", "num_steps", "iterations", "iters", "max_iter", "max_iters"}},
-      {"train.finish.patience", {"early_stopping", "early_stopping_patience"}},
-      {"train.finish.time", {"max_time", "timeout"}},
-      {"train.sync.mode", {"sync", "sync_mode"}},
-      {"eval.batch", {"eval_batch_size", "val_batch_size", "test_batch_size", "per_device_eval_batch_size"}},
-      {"eval.every",
-       {"eval", "eval_every", "eval_steps", "eval_interval", "val_every", "val_interval", "val_check_interval", "test_interval"}},
-      {"checkpoint.every", {"save_every", "save_steps", "save_interval", "checkpoint_every", "checkpoint_interval", "snapshot"}},
-      {"topology.workers_per_group", {"workers", "nproc", "nproc_per_node", "world_size"}}};
-  return all;
-}
 
 std::string last_part(const std::string& path) { return path.substr(path.rfind('.') + 1); }
 
@@ -88,9 +58,8 @@ std::string simplified_name(std::string_view name) {
 }
 
 std::string key_called_elsewhere(std::string_view name) {
-  const auto simple = simplified_name(name);
-  for (const auto& [key, names] : names_elsewhere())
-    if (std::find(names.begin(), names.end(), simple) != names.end()) return key;
+  for (auto& ours : words_for(name))
+    if (ours.find('.') != std::string::npos) return std::move(ours);
   return {};
 }
 

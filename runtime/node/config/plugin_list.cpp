@@ -19,7 +19,7 @@ namespace {
 
 // The entry of `only` that `name` denotes, by its path or by its file name alone; empty: none. If
 // `name` has a digest, the entry must have the same one.
-std::string one_of(const std::vector<std::string>& only, const std::string& name, const std::string& full) {
+std::string entry_for(const std::vector<std::string>& only, const std::string& name, const std::string& full) {
   const auto wanted = split_plugin(name);
   const auto path = split_plugin(full).path;
   const bool bare = wanted.path.find('/') == std::string::npos;
@@ -66,7 +66,7 @@ std::vector<std::string> take_plugins(table_reader& root, const std::string& fil
       return list ? (*list)[i].at : root.at("plugins");
     };
     if (only) {
-      found.push_back(one_of(*only, names[i], path));
+      found.push_back(entry_for(*only, names[i], path));
       if (!found.back().empty()) continue;
       found.pop_back();
       root.error_at(at(), "plugin " + in_quotes(names[i]) + ": this node loads only plugins that its cluster file names" +
@@ -92,8 +92,13 @@ expected<std::vector<std::string>, diagnostics> read_plugins(const std::string& 
                                                              const std::vector<std::string>* only) {
   auto doc = read_job_document(text, file, overrides);
   if (!doc) return unexpected(std::move(doc).error());
+  return read_plugins(*doc, file, only);
+}
+
+expected<std::vector<std::string>, diagnostics> read_plugins(const job_document& d, const std::string& file,
+                                                             const std::vector<std::string>* only) {
   diagnostics errors;
-  table_reader root(doc->root, "", {file, 1, 1}, errors);
+  table_reader root(d.root, "", {file, 1, 1}, errors);
   auto found = take_plugins(root, file, only);
   if (!errors.empty()) return unexpected(shown_mistakes(std::move(errors)));
   return found;

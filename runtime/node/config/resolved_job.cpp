@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <stdexcept>
+#include <string_view>
 
 #include "ops/filler.hpp"
 #include "runtime/data/augment.hpp"
@@ -18,7 +19,8 @@ namespace troupe {
 namespace {
 
 constexpr const char* resolved_head =
-    "# Every key of the job with its value. A comment names a key that is not set, and what applies then.\n";
+    "# Every key of the job that has an effect, with its value. A comment names a key that is not set, and what applies then.\n";
+constexpr std::string_view head_of_every_key = "# Every key of the job with its value.";
 
 // The value of a key as TOML; nullopt: not set. For a table: an empty text if the table is written
 // elsewhere.
@@ -229,7 +231,8 @@ class job_writer {
     write_exchange();
     head("[train.finish]");
     const auto& f = t.finish;
-    rows(finish_keys(), f, {{"custom", f.custom ? as_table : key_value()}});
+    rows(finish_keys(), f,
+         {{"measure", f.patience ? toml_text(f.measure) : key_value()}, {"custom", f.custom ? as_table : key_value()}});
     if (!f.custom) return;
     head("[train.finish.custom]");
     rows(custom_keys(), f, {{"kind", toml_text(f.custom->kind)}});
@@ -319,11 +322,16 @@ class job_writer {
 
 }  // namespace
 
+bool written_with_every_key(const std::string& text) { return text.starts_with(head_of_every_key); }
+
 std::string resolved_job_text(const job_spec& s, const tables& all) { return job_writer(s, all).text(); }
 
 std::string resolved_job_text(const prepared_job& j) {
   auto s = j.spec;
   s.topology = j.asked;
+  // The names that the source found in its file: their order is kept if the file changes.
+  if (const auto names = j.data->class_names(); !names.empty() && s.data.values.has("class_names"))
+    s.data.values.values["class_names"] = names;
   return resolved_job_text(s, *j.all);
 }
 

@@ -1,6 +1,6 @@
 // Files that describe a simulated cluster (docs/simulation.md): [network], [compute], [[fault]]
-// and, in a scenario, [run]. Nodes are numbered from 1, like their names (n1, n2, ...); node 1
-// has the coordinator.
+// and, in a scenario, [run]. Nodes are numbered from 1 in the order of the cluster; node 1 has the
+// coordinator. Faults may also give the names of nodes.
 // Errors: diagnostics with file, line and column; as many as can be found.
 #pragma once
 
@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "runtime/base/result.hpp"
-#include "runtime/plan/plan.hpp"
 #include "runtime/sim/models.hpp"
 
 namespace troupe {
@@ -35,14 +34,15 @@ struct sim_spec {
   bool measure = false;            // [compute]: first measure each layer on this machine
   sim::fault_model faults;
   std::optional<sim::disk_model> disk;
-  std::vector<std::pair<std::uint32_t, source_position>> nodes_named;  // indices from 0, for check_nodes
-  struct named_role {
-    std::size_t fault;  // index in faults.list
+  std::vector<std::pair<std::uint32_t, source_position>> nodes_named;  // by number: indices from 0
+  struct node_name {
     std::string name;
     source_position at;
   };
-  std::vector<named_role> roles_named;  // for find_roles
+  std::vector<node_name> names_used;  // by name; until find_nodes, `first_named_node + i` in `faults` is node names_used[i]
 };
+constexpr std::int64_t max_sim_nodes = 65535;
+constexpr std::uint32_t first_named_node = 65536;
 
 expected<sim_spec, diagnostics> parse_sim(const std::string& text, const std::string& file);
 expected<sim_spec, diagnostics> read_sim_file(const std::string& path);
@@ -50,11 +50,8 @@ expected<sim_spec, diagnostics> read_sim_file(const std::string& path);
 // Returns true if the file is a scenario, i.e. has a [run] table; false if it cannot be read.
 bool is_scenario(const std::string& path);
 
-// Mistakes: nodes that the file names but a cluster of `nodes` nodes does not have.
-diagnostics check_nodes(const sim_spec& s, std::uint32_t nodes);
-
-// Adds the roles that crash alone to the faults, by their ids in this plan. Returns the mistakes in
-// their names.
-diagnostics find_roles(sim_spec& s, const job_plan& p);
+// Finds the nodes that the file names in a cluster with nodes of these names: replaces names in
+// `faults` by indices. Returns the mistakes: nodes that the cluster does not have.
+diagnostics find_nodes(sim_spec& s, const std::vector<std::string>& names);
 
 }  // namespace troupe

@@ -322,6 +322,7 @@ std::string table_reader::hint_about(const std::string& unknown) const {
     if (same_letters(k, unknown)) return "; did you mean " + in_quotes(k) + "?";
   if (auto near = did_you_mean(unknown, known_); !near.empty()) return near;
   std::string places;
+  bool of_another = false;  // rule = "sgd" has no momentum, another rule has
   const auto here = (name_.empty() ? name_ : name_.substr(1, name_.size() - 2) + ".");  // "[train]" -> "train."
   for (const auto& path : elsewhere_ ? (*elsewhere_)(unknown) : std::vector<std::string>()) {
     const auto dot = path.rfind('.') + 1;
@@ -330,8 +331,13 @@ std::string table_reader::hint_about(const std::string& unknown) const {
           (places.empty() ? "" : " or ") + in_quotes(path) + (dot == 0 ? " at the top of the file, before the first [table]" : "");
     else if (known(path.substr(dot)))  // the name that other programs use for a key of this table
       return "; did you mean " + in_quotes(path.substr(dot)) + "?";
+    else
+      of_another = of_another || path.substr(dot) == unknown;
   }
   if (!places.empty()) return "; did you mean " + places + "?";
+  if (of_another)
+    if (const auto entry = (*elsewhere_)(name_); !entry.empty())
+      return "; another " + in_quotes(entry.front()) + " has this key (known here: " + joined(known_) + ")";
   return known_.empty() ? std::string() : "; known: " + joined(known_);
 }
 

@@ -30,6 +30,7 @@
 
 #include <algorithm>
 
+#include "runtime/base/wording.hpp"
 #include "runtime/node/config/document.hpp"
 #include "runtime/node/config/text_check.hpp"
 
@@ -80,6 +81,25 @@ std::string one_line(std::string_view s) {
   return out;
 }
 
+// "lr = fast": the parser does not say that a word without quotes is neither a number nor a text.
+// `line` and `column`: of the parser's error, from 1.
+std::string hint_about_word(const std::string& text, std::size_t line, std::size_t column) {
+  std::size_t begin = 0;
+  for (std::size_t i = 1; i < line && begin != std::string::npos; ++i)
+    begin = text.find('\n', begin) == std::string::npos ? std::string::npos : text.find('\n', begin) + 1;
+  if (begin == std::string::npos) return {};
+  const auto row = text.substr(begin, text.find('\n', begin) - begin);
+  const auto equals = row.rfind('=', column);
+  const auto first = equals == std::string::npos ? equals : row.find_first_not_of(" \t", equals + 1);
+  if (first == std::string::npos) return {};
+  auto word = row.substr(first, row.find_first_of(",}]# \t\r", first) - first);
+  const auto letter = [](unsigned char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; };
+  const auto of_word = [&](unsigned char c) { return letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.'; };
+  if (word.empty() || !letter(static_cast<unsigned char>(word[0])) || !std::all_of(word.begin(), word.end(), of_word)) return {};
+  if (word == "True" || word == "False") return "; write " + std::string(word == "True" ? "true" : "false");
+  return "; " + in_quotes(word) + " is no number (0.01) and no text, which has quotes: \"" + word + "\"";
+}
+
 }  // namespace
 
 expected<document_table, diagnostics> parse_document(const std::string& text, const std::string& file) {
@@ -92,7 +112,9 @@ expected<document_table, diagnostics> parse_document(const std::string& text, co
   const auto parsed = toml::parse(std::string_view(text), std::string_view(file));
   if (!parsed) {
     const auto& e = parsed.error();
-    errors.push_back({position(e.source(), file), one_line(e.description())});
+    const auto at = position(e.source(), file);
+    const auto hint = hint_about_word(text, static_cast<std::size_t>(at.line), static_cast<std::size_t>(at.column));
+    errors.push_back({at, one_line(e.description()) + hint});
     return unexpected(errors);
   }
   return convert_table(parsed.table(), file);

@@ -1,16 +1,20 @@
 // lmdb: Caffe's databases of examples (datum.hpp), read from the file when they are used. value =
 // byte * scale - mean. Images of encoded records become planes in the order blue, green, red, as
-// Caffe has them; a record that is damaged or has another shape fails the job with its number.
+// Caffe has them, unless channel_order says otherwise; grey ones stay grey, unless `channels` does.
+// A record that is damaged, has another shape or a label that is not below `classes` fails the job
+// with its number. Negative labels do not count (label_rule.hpp).
 #include <algorithm>
 #include <array>
 #include <cassert>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "ops/option_specs.hpp"
 #include "runtime/base/wording.hpp"
+#include "runtime/data/label_rule.hpp"
 #include "runtime/data/source_options.hpp"
 #include "runtime/data/test_split.hpp"
 #include "runtime/node/formats/datum.hpp"
@@ -25,8 +29,11 @@ namespace {
 struct record_layout {
   shape example;
   bool encoded = false, floats = false;
+  bool convert = false;  // encoded images of another number of channels are converted
+  channel_order order = channel_order::bgr;
   std::int64_t classes = 0;
   std::vector<double> scale, mean;  // one number, or one for each channel
+  std::optional<label_rule> rule;
 };
 
 struct lmdb_part {
@@ -44,15 +51,23 @@ datum record_of(const lmdb_records& from, std::int64_t row, std::vector<std::uin
   return *d;
 }
 
+images::image_size size_in_header(const datum& d, const std::string& place) {
+  const auto size = images::size_of_image(d.data);
+  if (!size) throw std::runtime_error(size.error().in(place).text);
+  return *size;
+}
+
 // The image of an encoded record, in planes.
-std::vector<std::uint8_t> planes_of(const datum& d, const shape& example, const std::string& place) {
-  const auto channels = example[0];
-  const auto image = images::decode_image(d.data, static_cast<int>(channels), {example[1], example[2]});
+std::vector<std::uint8_t> planes_of(const datum& d, const record_layout& l, const std::string& place) {
+  if (!l.convert && l.example[0] == 1 && size_in_header(d, place).channels != 1)
+    throw std::runtime_error(place +
+                             ": it is a colour image, but the first record is grey; channels = 3 makes all records colour, "
+                             "channels = 1 grey");
+  const auto image = images::decode_image(d.data, static_cast<int>(l.example[0]), {l.example[1], l.example[2]});
   if (!image) throw std::runtime_error(image.error().in(place).text);
-  std::vector<std::uint8_t> planes(image->bytes.size());
-  const auto area = static_cast<std::size_t>(example[1] * example[2]), n = static_cast<std::size_t>(channels);
-  for (std::size_t c = 0; c < n; ++c)
-    for (std::size_t k = 0; k < area; ++k) planes[c * area + k] = image->bytes[k * n + (n - 1 - c)];
+  std::vector<std::uint8_t> planes;
+  planes.reserve(image->bytes.size());
+  images::append_planes(*image, l.order, planes);
   return planes;
 }
 
@@ -66,6 +81,8 @@ class lmdb_source final : public source {
 
   shape example() const override { return layout_.example; }
   std::int64_t classes() const override { return layout_.classes; }
+  bool ignores_labels() const override { return layout_.rule->has_ignored(); }
+  channel_order picture_order() const override { return layout_.order; }
   std::int64_t size(split s) const override { return static_cast<std::int64_t>(part(s).rows.size()); }
   bool decodes() const override { return layout_.encoded; }
   std::optional<byte_scaling> bytes() const override {
@@ -111,7 +128,8 @@ class lmdb_source final : public source {
     return d;
   }
   std::int32_t label_of(const datum& d, const lmdb_part& p, std::int64_t i) const {
-    if (d.label < 0 || d.label >= layout_.classes)
+    if (layout_.rule->ignores(d.label)) return -1;
+    if (d.label >= layout_.classes)
       throw std::runtime_error(place_of(*p.from, row(p, i)) + ": its label " + std::to_string(d.label) +
                                " is not below classes = " + std::to_string(layout_.classes));
     return static_cast<std::int32_t>(d.label);
@@ -120,7 +138,7 @@ class lmdb_source final : public source {
   template <class F>
   void bytes_of(const datum& d, const lmdb_part& p, std::int64_t i, F&& use) const {
     if (!d.encoded) return use(d.data.data());
-    use(planes_of(d, layout_.example, place_of(*p.from, row(p, i))).data());
+    use(planes_of(d, layout_, place_of(*p.from, row(p, i))).data());
   }
   template <class T>
   void read_examples(const lmdb_part& p, const std::vector<std::int64_t>& indices, T* out, std::int32_t* labels) const {
@@ -165,17 +183,26 @@ lmdb_part open_records(const options& o, const char* key) {
   return p;
 }
 
-// The shape and kind of the first record.
-record_layout layout_of(const lmdb_records& from) {
+// The shape and kind of the first record. As in Caffe an encoded image has the channels of its
+// file, unless `channels` names them (Caffe: force_color, force_gray).
+record_layout layout_of(const lmdb_records& from, const options& o) {
   std::vector<std::uint8_t> record;
   const auto d = record_of(from, 0, record);
+  const auto channels = o.integer("channels");
+  if (channels == 2) throw option_error("channels", "option 'channels' must be 1, 3, or 0 (those of the first record), not 2");
   record_layout l;
   l.encoded = d.encoded, l.floats = d.floats > 0;
+  l.order = channel_order_of(o);
   l.example = shape{d.channels, d.height, d.width};
-  if (!d.encoded) return l;
-  const auto size = images::size_of_image(d.data);
-  if (!size) throw std::runtime_error(size.error().in(place_of(from, 0)).text);
-  l.example = shape{d.channels == 1 ? 1 : 3, size->height, size->width};
+  if (d.encoded) {
+    const auto size = size_in_header(d, place_of(from, 0));
+    l.example = shape{channels != 0 ? channels : size.channels, size.height, size.width};
+    l.convert = channels != 0;
+  } else if (channels != 0 && channels != d.channels) {
+    throw option_error(
+        "channels", place_of(from, 0) + ": it has " + std::to_string(d.channels) +
+                        " channels and is no encoded image, so it cannot be converted to channels = " + std::to_string(channels));
+  }
   return l;
 }
 
@@ -188,17 +215,43 @@ std::vector<double> numbers_of(const options& o, const char* key, double otherwi
   return list;
 }
 
+// Largest label + 1 of all records. Throws option_error if one is neither a class number nor
+// ignored.
+std::int64_t count_classes(const lmdb_part& p, const char* key, label_rule& rule) {
+  std::int64_t classes = 0;
+  std::vector<std::uint8_t> record;
+  for (const auto r : p.rows) {
+    const auto label = record_of(*p.from, r, record).label;
+    const auto counted = rule.of(static_cast<double>(label));
+    if (!counted)
+      throw option_error(key,
+                         place_of(*p.from, r) + ": its label " + std::to_string(label) + " is not a class number (0, 1, 2, ...)");
+    classes = std::max(classes, std::int64_t{*counted} + 1);
+  }
+  return classes;
+}
+
+void open_test_records(const options& o, std::array<lmdb_part, 2>& parts, const record_layout& layout) {
+  parts[1] = open_records(o, "test_path");
+  if (o.integer("classes") > 0) return;  // then no label is read before it is used
+  auto rule = *layout.rule;
+  if (const auto n = count_classes(parts[1], "test_path", rule); n > layout.classes)
+    throw option_error("test_path", o.text("test_path") + ": its largest label is " + std::to_string(n - 1) + ", that of " +
+                                        o.text("path") + " is " + std::to_string(layout.classes - 1) +
+                                        "; set classes if that is meant");
+}
+
 std::shared_ptr<const source> opened(const options& o) {
   std::array<lmdb_part, 2> parts{open_records(o, "path"), {}};
-  auto layout = layout_of(*parts[0].from);
+  auto layout = layout_of(*parts[0].from, o);
   layout.scale = numbers_of(o, "scale", 1, layout.example[0]);
   layout.mean = numbers_of(o, "mean", 0, layout.example[0]);
+  layout.rule.emplace(o, most_classes);
   layout.classes = o.integer("classes");
   if (layout.classes == 0) {
-    std::vector<std::uint8_t> record;
-    for (const auto r : parts[0].rows) layout.classes = std::max(layout.classes, record_of(*parts[0].from, r, record).label + 1);
-    if (layout.classes < 1 || layout.classes > most_classes)
-      throw option_error("path", o.text("path") + ": its labels are no class numbers (0, 1, 2, ...)");
+    layout.classes = count_classes(parts[0], "path", *layout.rule);
+    layout.rule->check_zero("path", o.text("path"));
+    if (layout.classes == 0) throw option_error("path", o.text("path") + ": no label of a record is a class number (0, 1, 2, ...)");
   }
   if (const auto fraction = o.real("test_fraction"); fraction > 0) {
     if (!o.text("test_path").empty()) throw option_error("test_fraction", "test_fraction and test_path exclude each other");
@@ -207,7 +260,7 @@ std::shared_ptr<const source> opened(const options& o) {
     parts[1].from = parts[0].from;
     for (const auto r : all) parts[tested[static_cast<std::size_t>(r)] ? 1 : 0].rows.push_back(r);
   } else if (!o.text("test_path").empty()) {
-    parts[1] = open_records(o, "test_path");
+    open_test_records(o, parts, layout);
   }
   return std::make_shared<lmdb_source>(std::move(parts), std::move(layout));
 }
@@ -232,6 +285,13 @@ option_specs lmdb_specs() {
       bounded(option_of("classes", kind::integer, std::int64_t{0},
                         "number of classes; 0: the largest training label + 1, for which all records are read at the start"),
               0, most_classes),
+      ignore_label_option(),
+      bounded(option_of("channels", kind::integer, std::int64_t{0},
+                        "1 (grey) or 3 (colour): encoded images are converted; 0: as the first record's file has them"),
+              0, 3),
+      channel_order_option(channel_order::bgr,
+                           "order of the three planes of colour pictures: as records with bytes have them, and as encoded images "
+                           "are decoded"),
       option_of("scale", kind::reals, no_numbers, "value = number * scale - mean, one for all or one for each channel; none: 1"),
       option_of("mean", kind::reals, no_numbers, "subtracted after scaling, likewise; none: 0")};
 }

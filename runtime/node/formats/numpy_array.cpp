@@ -96,12 +96,20 @@ expected<std::vector<std::uint8_t>> member_of(zip_t* archive, const std::string&
   return bytes;
 }
 
-expected<std::shared_ptr<const random_bytes>> open_member(const std::string& path, const std::string& name, std::uint64_t most) {
+using zip_archive = std::unique_ptr<zip_t, void (*)(zip_t*)>;
+
+expected<zip_archive> open_archive(const std::string& path) {
   if (const auto regular = open_bytes(path); !regular) return unexpected(regular.error());  // libzip would wait for a FIFO's writer
   int code = 0;
-  const std::unique_ptr<zip_t, void (*)(zip_t*)> archive(zip_open(path.c_str(), ZIP_RDONLY, &code), zip_discard);
+  zip_archive archive(zip_open(path.c_str(), ZIP_RDONLY, &code), zip_discard);
   if (!archive) return unexpected(error("it is not a folder of .npy files, and no .npz file: " + text_of(code)));
-  auto bytes = member_of(archive.get(), name, most);
+  return expected<zip_archive>(std::move(archive));
+}
+
+expected<std::shared_ptr<const random_bytes>> open_member(const std::string& path, const std::string& name, std::uint64_t most) {
+  const auto archive = open_archive(path);
+  if (!archive) return unexpected(archive.error());
+  auto bytes = member_of(archive->get(), name, most);
   if (!bytes) return unexpected(std::move(bytes).error());
   return bytes_in_memory(*std::move(bytes));
 }
@@ -151,6 +159,13 @@ expected<numpy_array> numpy_array_of(std::string name, std::shared_ptr<const ran
   a.header = *std::move(header);
   if (a.rows() == 0 || a.row_count() == 0) return unexpected(error("it has no numbers").in(a.name));
   return a;
+}
+
+expected<void> check_numpy_place(const std::string& path) {
+  std::error_code ec;
+  if (std::filesystem::is_directory(path, ec)) return {};
+  if (const auto archive = open_archive(path); !archive) return unexpected(archive.error().in(path));
+  return {};
 }
 
 expected<numpy_array> open_numpy(const std::string& path, const std::string& name, std::uint64_t most) {

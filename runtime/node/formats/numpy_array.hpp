@@ -32,6 +32,8 @@ struct numpy_array {
 // The array in bytes of a .npy file. `name`: for messages.
 expected<numpy_array> numpy_array_of(std::string name, std::shared_ptr<const random_bytes> bytes);
 
+// An error if `path` is neither a folder nor an .npz file that can be read.
+expected<void> check_numpy_place(const std::string& path);
 // `path`: a folder or an .npz file. `most`: bytes that a member of an .npz file may take.
 expected<numpy_array> open_numpy(const std::string& path, const std::string& name, std::uint64_t most);
 

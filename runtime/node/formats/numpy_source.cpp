@@ -14,6 +14,7 @@
 
 #include "ops/option_specs.hpp"
 #include "runtime/base/wording.hpp"
+#include "runtime/data/label_rule.hpp"
 #include "runtime/data/source_options.hpp"
 #include "runtime/data/test_split.hpp"
 #include "runtime/memory/process_memory.hpp"
@@ -33,9 +34,11 @@ struct numpy_part {
 
 struct numpy_layout {
   shape example, label;
+  bool ignores_labels = false;
   std::int64_t classes = 0, vocabulary = 0;
   double scale = 1, mean = 0;
   bool ids = false, targets = false;
+  channel_order order = channel_order::rgb;
 };
 
 class numpy_source final : public source {
@@ -50,7 +53,9 @@ class numpy_source final : public source {
   std::int64_t classes() const override { return layout_.classes; }
   bool targets() const override { return layout_.targets; }
   bool ids() const override { return layout_.ids; }
+  bool ignores_labels() const override { return layout_.ignores_labels; }
   std::int64_t vocabulary() const override { return layout_.vocabulary; }
+  channel_order picture_order() const override { return layout_.order; }
   std::int64_t size(split s) const override { return static_cast<std::int64_t>(part(s).rows.size()); }
   std::optional<byte_scaling> bytes() const override {
     if (layout_.ids || parts_[0].data.header.type != npy_type::u1) return std::nullopt;
@@ -191,14 +196,17 @@ void check_label_rows(const numpy_array& a, const numpy_array& data, const char*
                               std::to_string(data.rows()) + " examples");
 }
 
-// The class numbers of an array of labels, and in `most` the largest.
-std::vector<std::int32_t> labels_of(const numpy_array& a, const char* key, std::int32_t& most) {
+// The class numbers of an array of labels (-1: does not count), and in `most` the largest.
+std::vector<std::int32_t> labels_of(const numpy_array& a, const char* key, label_rule& rule, std::int32_t& most) {
   std::vector<std::int32_t> labels;
   labels.reserve(static_cast<std::size_t>(a.rows() * a.row_count()));
   for_numbers(a, [&](double v, std::size_t index) {
-    if (!(v >= 0 && v < static_cast<double>(most_classes) && v == std::floor(v)))
-      throw option_error(key, a.name + ": the label at index " + std::to_string(index) + " is not a class number (0, 1, 2, ...)");
-    labels.push_back(static_cast<std::int32_t>(v));
+    const auto label = rule.of(v);
+    if (!label)
+      throw option_error(key, a.name + ": the label at index " + std::to_string(index) +
+                                  " is not a class number (0, 1, 2, ...); the array is of " + npy_name(a.header.type) +
+                                  ", label_kind = \"values\" takes its numbers as targets");
+    labels.push_back(*label);
     most = std::max(most, labels.back());
   });
   return labels;
@@ -243,13 +251,14 @@ struct numpy_keys {
 };
 constexpr numpy_keys train_keys{"data", "labels"}, test_keys{"test_data", "test_labels"};
 
-numpy_part open_part(const options& o, const array_opener& open, const numpy_keys& keys, numpy_layout& layout, std::int32_t& most,
-                     memory_budget& budget) {
+numpy_part open_part(const options& o, const array_opener& open, const numpy_keys& keys, numpy_layout& layout, label_rule& rule,
+                     std::int32_t& most, memory_budget& budget) {
   numpy_part p{open(o, keys.data, budget.left()), {}, {}, {}};
   budget.take(static_cast<std::int64_t>(p.data.memory), 1, p.data, keys.data);
   budget.take(p.data.rows(), sizeof p.rows[0], p.data, keys.data);
   if (layout.ids && !of_integers(p.data))
-    throw option_error("ids", p.data.name + ": ids are integers, not floats: save array.astype(numpy.int32)");
+    throw option_error("ids", p.data.name + ": ids are integers, not floats (" + npy_name(p.data.header.type) +
+                                  "): save array.astype(numpy.int32)");
   if (!o.text("labels").empty()) {
     const auto labels = open(o, keys.labels, budget.left());
     check_label_rows(labels, p.data, keys.labels);
@@ -261,7 +270,7 @@ numpy_part open_part(const options& o, const array_opener& open, const numpy_key
       p.targets = targets_of(labels, keys.labels);
       if (each.rank() == 0) each.push_back(1);
     } else {
-      p.labels = labels_of(labels, keys.labels, most);
+      p.labels = labels_of(labels, keys.labels, rule, most);
     }
     if (&keys != &train_keys && each.to_string() != layout.label.to_string())
       throw option_error(keys.labels, labels.name + ": a label is " + labels.row_text() + ", but that of a training example " +
@@ -274,9 +283,12 @@ numpy_part open_part(const options& o, const array_opener& open, const numpy_key
 
 void check_test_rows(const numpy_array& test, const numpy_array& train) {
   if (test.row_text() == train.row_text() && test.header.type == train.header.type) return;
-  throw option_error("test_data", test.name + ": its rows (" + test.row_text() +
-                                      ") or the type of its numbers differ from those of " + train.name + " (" + train.row_text() +
-                                      ")");
+  throw option_error(
+      "test_data",
+      test.name + ": its rows (" + test.row_text() + " of " + npy_name(test.header.type) +
+          ") or the type of its numbers differ from those of " + train.name + " (" + train.row_text() + " of " +
+          npy_name(train.header.type) + ")" +
+          (test.row_text() == train.row_text() ? ": save array.astype(numpy." + npy_name(train.header.type) + ")" : std::string()));
 }
 
 }  // namespace
@@ -285,10 +297,13 @@ std::shared_ptr<const source> open_arrays(const options& o, const array_opener& 
   numpy_layout layout;
   layout.ids = o.flag("ids");
   layout.scale = o.real("scale"), layout.mean = o.real("mean");
+  layout.order = channel_order_of(o);
   std::array<std::int32_t, 2> most{-1, -1};
   std::array<numpy_part, 2> parts;
   memory_budget budget(o);
-  parts[0] = open_part(o, open, train_keys, layout, most[0], budget);
+  label_rule rule(o, static_cast<std::int64_t>(most_classes));
+  parts[0] = open_part(o, open, train_keys, layout, rule, most[0], budget);
+  layout.ignores_labels = rule.has_ignored();
   layout.example = example_of(o, parts[0].data);
   if (const auto fraction = o.real("test_fraction"); fraction > 0) {
     const auto tested = chosen_for_test(parts[0].rows.size(), fraction);
@@ -298,7 +313,7 @@ std::shared_ptr<const source> open_arrays(const options& o, const array_opener& 
     parts[1].targets = parts[0].targets;
     for (const auto r : all) parts[tested[static_cast<std::size_t>(r)] ? 1 : 0].rows.push_back(r);
   } else if (!o.text("test_data").empty()) {
-    parts[1] = open_part(o, open, test_keys, layout, most[1], budget);
+    parts[1] = open_part(o, open, test_keys, layout, rule, most[1], budget);
     check_test_rows(parts[1].data, parts[0].data);
   }
   if (layout.ids) layout.vocabulary = o.integer("vocabulary");
@@ -306,6 +321,7 @@ std::shared_ptr<const source> open_arrays(const options& o, const array_opener& 
     for (const auto& p : parts)
       if (!p.rows.empty()) layout.vocabulary = std::max(layout.vocabulary, ids_in(p.data));
   if (!o.text("labels").empty() && !layout.targets) {
+    if (o.integer("classes") == 0) rule.check_zero("labels", parts[0].data.name);
     layout.classes = o.integer("classes") > 0 ? o.integer("classes") : most[0] + 1;
     for (const std::size_t k : {0, 1})
       if (most[k] >= layout.classes)
@@ -333,8 +349,10 @@ option_specs array_options() {
               1),
       bounded(option_of("classes", kind::integer, std::int64_t{0}, "number of classes; 0: the largest training label + 1"), 0,
               most_classes),
+      ignore_label_option(),
       real_option("scale", 1.0, "value = number * scale - mean"),
       real_option("mean", 0.0, "subtracted after scaling"),
+      channel_order_option(channel_order::rgb, "order of the planes of colour pictures [3, height, width] in the arrays"),
       flag_option("ids", false, "the numbers are ids of words or characters, for an embedding"),
       bounded(option_of("vocabulary", kind::integer, std::int64_t{0},
                         "number of ids, which an embedding must have rows for; 0: the largest id of the data + 1"),

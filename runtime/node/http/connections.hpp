@@ -44,6 +44,9 @@ struct core {
   std::optional<response> refusal(const request& r) const;
   // The response to a request that is not refused.
   response answer(const request& r) const;
+  // The response to a request whose path, or whose method at this path, has no handler: 404 or 405.
+  std::optional<response> unhandled(const request& r) const;
+  bool takes_posts(const std::string& path) const;
   const socket_route* socket_at(const std::string& path) const;
   void log(const std::string& line) const {
     if (options.log) options.log(line);
@@ -144,11 +147,11 @@ class session final : public connection, public std::enable_shared_from_this<ses
     const bool head = q.method() == bhttp::verb::head, posts = q.method() == bhttp::verb::post;
     const bool has_body = parser_->chunked() || parser_->content_length().value_or(0) > 0;
     auto r = read_request();
-    const bool takes_body =
-        posts && (core_.options.posts.contains(r.path) || core_.options.later.contains(r.path)) && !parser_->chunked();
     if (auto refused = core_.refusal(r)) return send(std::move(*refused), head, false);
-    if (has_body && !takes_body) return send(status_page(413, "requests must not have a body"), head, false);
     if (has_body) {
+      if (auto none = core_.unhandled(r)) return send(std::move(*none), head, false);
+      if (!posts) return send(status_page(413, "only POST may have a body"), head, false);
+      if (parser_->chunked()) return send(status_page(411, "a body must have a Content-Length; chunks are not read"), head, false);
       wire().expires_after(limits().deadline);
       return read_body(std::move(r));
     }
@@ -217,7 +220,6 @@ class session final : public connection, public std::enable_shared_from_this<ses
     out_.set(bhttp::field::cache_control, "no-store");
     out_.set("X-Content-Type-Options", "nosniff");
     if (r.status == 401) out_.set(bhttp::field::www_authenticate, "Bearer");
-    if (r.status == 405) out_.set(bhttp::field::allow, "GET, HEAD");
     for (const auto* list : {&core_.options.headers, &r.headers})
       for (const auto& [name, value] : *list) out_.set(name, value);
     out_.keep_alive(stays);

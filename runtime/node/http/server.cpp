@@ -27,13 +27,25 @@ std::optional<response> core::refusal(const request& r) const {
   return std::nullopt;
 }
 
+std::optional<response> core::unhandled(const request& r) const {
+  const bool reads = r.method == "GET" || r.method == "HEAD";
+  const bool page = options.routes.contains(r.path) || socket_at(r.path), takes = takes_posts(r.path);
+  if (!page && !takes) return status_page(404, options.not_found);
+  if ((reads && page) || (r.method == "POST" && takes)) return std::nullopt;
+  const std::string methods = !page ? "POST" : takes ? "GET, HEAD, POST" : "GET, HEAD";
+  auto no = status_page(405, "this path is only for " + methods);
+  no.headers.emplace_back("Allow", methods);
+  return no;
+}
+
+bool core::takes_posts(const std::string& path) const { return options.posts.contains(path) || options.later.contains(path); }
+
 response core::answer(const request& r) const {
-  const bool posts = r.method == "POST" && options.posts.contains(r.path);
-  if (!posts && r.method != "GET" && r.method != "HEAD") return status_page(405, "only GET and HEAD are served");
+  if (auto none = unhandled(r)) return *std::move(none);
   if (socket_at(r.path)) return status_page(400, "this path is a WebSocket");
-  const auto& list = posts ? options.posts : options.routes;
+  const auto& list = r.method == "POST" ? options.posts : options.routes;
   const auto route = list.find(r.path);
-  if (route == list.end()) return status_page(404, "there is no such page");
+  if (route == list.end()) return status_page(404, options.not_found);
   try {
     return route->second(r);
   } catch (const std::exception& e) {
@@ -60,7 +72,20 @@ expected<std::shared_ptr<asio::ssl::context>, coded_error> tls_context(const ser
   return c;
 }
 
+expected<tcp::acceptor, coded_error> bind_to(asio::io_context& io, const net::address& where) {
+  auto bound = net::listener::bind(io, where);
+  if (!bound && bound.error().code == "address_in_use")
+    return unexpected(coded_error{bound.error().code, bound.error().message + ": name another port, or port 0 for any free one"});
+  return bound;
+}
+
 }  // namespace
+
+expected<void, coded_error> check_free(const net::address& where) {
+  asio::io_context io{1};
+  if (auto bound = bind_to(io, where); !bound) return unexpected(std::move(bound).error());
+  return {};
+}
 
 struct server::impl {
   core shared;
@@ -128,7 +153,7 @@ server::~server() = default;
 expected<std::unique_ptr<server>, coded_error> server::open(server_options o) {
   auto p = std::make_unique<impl>(std::move(o));
   auto& options = p->shared.options;
-  auto bound = net::listener::bind(p->io, options.where);
+  auto bound = bind_to(p->io, options.where);
   if (!bound) return unexpected(bound.error());
   error_code ec;
   const auto end = bound->local_endpoint(ec);

@@ -100,6 +100,7 @@ struct server_options {
   // the request.
   std::function<std::optional<response>(const request&)> gate = {};
   std::vector<std::pair<std::string, std::string>> headers = {};  // of all responses
+  std::string not_found = "there is no such page";                // text of status 404
   server_limits limits = {};
   std::function<void()> tick;  // called every `tick_every`; may be empty
   std::chrono::milliseconds tick_every{1000};
@@ -113,6 +114,9 @@ struct server_counts {
   std::uint64_t broken = 0;       // connections that ended by a deadline or without a complete request
   std::uint64_t displaced = 0;    // connections closed because there were too many
 };
+
+// Whether a server can listen at this address now. Errors: those of transport::listen().
+expected<void, coded_error> check_free(const net::address& where);
 
 class server {
  public:

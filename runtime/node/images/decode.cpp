@@ -50,6 +50,12 @@ image_result decode_image(std::span<const std::uint8_t> file, int channels, want
   return r;
 }
 
+void append_planes(const image& m, channel_order order, std::vector<std::uint8_t>& out) {
+  const auto channels = static_cast<std::size_t>(m.channels);
+  for (std::size_t c = 0; c < channels; ++c)
+    for (auto k = order == channel_order::bgr ? channels - 1 - c : c; k < m.bytes.size(); k += channels) out.push_back(m.bytes[k]);
+}
+
 expected<image_size> size_of_image(std::span<const std::uint8_t> file, wanted_size want) {
   if (file.empty()) return unexpected(error("an empty file"));
   if (!is_png(file) && !is_jpeg(file)) return unexpected(error("neither a PNG nor a JPEG, by its first bytes"));

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "runtime/base/result.hpp"
+#include "runtime/data/channel_order.hpp"
 
 namespace troupe::images {
 
@@ -36,6 +37,7 @@ struct wanted_size {
 
 struct image_size {
   std::int64_t height = 0, width = 0;
+  int channels = 0;  // as decode_image() would find them: 1 (grey) or 3
 };
 // The size in the header of an image file; its pixels are not checked. If `file` is only the
 // beginning of a file, the message may be that it is truncated.
@@ -43,5 +45,9 @@ expected<image_size> size_of_image(std::span<const std::uint8_t> file, wanted_si
 
 // `channels`: 1 or 3.
 image_result decode_image(std::span<const std::uint8_t> file, int channels, wanted_size want = {});
+
+// Appends the bytes plane by plane, as layers expect them: [channels][height][width]. `order`: of
+// the planes of an image with three channels.
+void append_planes(const image& m, channel_order order, std::vector<std::uint8_t>& out);
 
 }  // namespace troupe::images

@@ -44,10 +44,4 @@ image_result read_image(const std::string& path, int channels, wanted_size want)
   return decode_image({static_cast<const std::uint8_t*>(f.data.get()), f.bytes}, channels, want);
 }
 
-void append_planes(const image& m, std::vector<std::uint8_t>& out) {
-  const auto channels = static_cast<std::size_t>(m.channels);
-  for (std::size_t c = 0; c < channels; ++c)
-    for (auto k = c; k < m.bytes.size(); k += channels) out.push_back(m.bytes[k]);
-}
-
 }  // namespace troupe::images

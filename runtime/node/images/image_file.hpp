@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "runtime/base/result.hpp"
 #include "runtime/node/images/decode.hpp"
@@ -13,8 +12,5 @@ namespace troupe::images {
 // Reads the size from the file's header, which is nearly always in its first bytes.
 expected<image_size> size_of_image_file(const std::string& path, wanted_size want = {});
 image_result read_image(const std::string& path, int channels, wanted_size want = {});
-
-// Appends the bytes plane by plane, as layers expect them: [channels][height][width].
-void append_planes(const image& m, std::vector<std::uint8_t>& out);
 
 }  // namespace troupe::images

@@ -15,11 +15,12 @@ using namespace images;
 
 class image_list final : public source {
  public:
-  image_list(std::vector<std::string> files, shape example, const byte_scaling& scaling, bool resize)
-      : files_(std::move(files)), example_(example), tables_(scaling), resize_(resize) {}
+  image_list(std::vector<std::string> files, shape example, const byte_scaling& scaling, channel_order order, bool resize)
+      : files_(std::move(files)), example_(example), order_(order), tables_(scaling), resize_(resize) {}
 
   shape example() const override { return example_; }
   std::int64_t classes() const override { return 0; }
+  channel_order picture_order() const override { return order_; }
   std::int64_t size(split s) const override { return s == split::test ? static_cast<std::int64_t>(files_.size()) : 0; }
   bool decodes() const override { return true; }
 
@@ -39,7 +40,7 @@ class image_list final : public source {
         std::fill_n(out, n, T{0});
       } else {
         bytes.clear();
-        append_planes(load(files_[static_cast<std::size_t>(i)]), bytes);
+        append_planes(load(files_[static_cast<std::size_t>(i)]), order_, bytes);
         tables_.fill(bytes.data(), n, out);
       }
       out += n;
@@ -56,6 +57,7 @@ class image_list final : public source {
 
   std::vector<std::string> files_;
   shape example_;
+  channel_order order_;
   byte_tables tables_;
   bool resize_;
 };
@@ -63,7 +65,7 @@ class image_list final : public source {
 }  // namespace
 
 expected<std::shared_ptr<const source>> open_image_list(std::vector<std::string> files, const shape& example,
-                                                        const byte_scaling& scaling, bool resize) {
+                                                        const byte_scaling& scaling, channel_order order, bool resize) {
   for (const auto& path : files) {
     const auto r = size_of_image_file(path);
     if (!r) return unexpected(r.error().in(path));
@@ -73,7 +75,7 @@ expected<std::shared_ptr<const source>> open_image_list(std::vector<std::string>
                               " (height x width), but the net takes " + std::to_string(example[1]) + "x" +
                               std::to_string(example[2]) + "; --resize brings all images to that size"));
   }
-  return std::make_shared<image_list>(std::move(files), example, scaling, resize);
+  return std::make_shared<image_list>(std::move(files), example, scaling, order, resize);
 }
 
 }  // namespace troupe

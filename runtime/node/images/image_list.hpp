@@ -15,9 +15,9 @@
 namespace troupe {
 
 // `example`: [channels, height, width] of the job's source, with 1 or 3 channels. `scaling`: of its
-// bytes. `resize`: brings images of another size to it; otherwise their headers are reason enough
-// to refuse them.
+// bytes. `order`: of the planes of three channels. `resize`: brings images of another size to it;
+// otherwise their headers are reason enough to refuse them.
 expected<std::shared_ptr<const source>> open_image_list(std::vector<std::string> files, const shape& example,
-                                                        const byte_scaling& scaling, bool resize);
+                                                        const byte_scaling& scaling, channel_order order, bool resize);
 
 }  // namespace troupe

@@ -100,7 +100,7 @@ class jpeg_decoder {
 
   size_result size() {
     if (!guarded(s_, read_header)) return unexpected(message());
-    return image_size{s_.info.image_height, s_.info.image_width};
+    return image_size{s_.info.image_height, s_.info.image_width, s_.info.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3};
   }
 
   image_result decode(wanted_size want) {

@@ -82,7 +82,7 @@ class png_decoder {
 
   size_result size() {
     if (!guarded(s_, read_header)) return unexpected(message());
-    return image_size{png_get_image_height(s_.png, s_.info), png_get_image_width(s_.png, s_.info)};
+    return image_size{png_get_image_height(s_.png, s_.info), png_get_image_width(s_.png, s_.info), channels()};
   }
 
   image_result decode(wanted_size want) {
@@ -95,7 +95,7 @@ class png_decoder {
     if (packed / deflate_ratio > size_)
       return unexpected(error("broken PNG: the header states " + std::to_string(packed) +
                               " bytes of rows, which cannot be encoded in " + std::to_string(size_) + " bytes"));
-    out.channels = (png_get_color_type(s_.png, s_.info) & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1;
+    out.channels = channels();
     s_.stride = static_cast<std::size_t>(out.width * out.channels);
     out.bytes.resize(s_.stride * static_cast<std::size_t>(out.height));
     s_.out = out.bytes.data();
@@ -104,6 +104,7 @@ class png_decoder {
   }
 
  private:
+  int channels() const { return (png_get_color_type(s_.png, s_.info) & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1; }
   std::string message() const { return std::string("broken PNG: ") + s_.message; }
 
   png_state s_{};

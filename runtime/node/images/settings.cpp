@@ -63,7 +63,10 @@ option_specs option_list() {
       bounded(option_of("test_fraction", kind::real, 0.0,
                         "fraction of each class's training images used for testing, instead of a test folder"),
               0, 0.9),
-      bounded(option_of("channels", kind::integer, std::int64_t{3}, "3 (RGB) or 1 (grey); images are converted"), 1, 3),
+      bounded(option_of("channels", kind::integer, std::int64_t{3}, "3 (colour) or 1 (grey); images are converted"), 1, 3),
+      channel_order_option(
+          channel_order::rgb,
+          "order of the three planes that the net sees, and of channel_scale and channel_mean; bgr: Caffe, OpenCV"),
       bounded(option_of("size", kind::integer, zero, "height and width in pixels; 0: those of the first training image"), 0,
               max_side),
       bounded(option_of("height", kind::integer, zero, "in pixels, with width, instead of size"), 0, max_side),
@@ -82,6 +85,7 @@ settings read_settings(const options& o) {
   settings s;
   s.channels = static_cast<int>(o.integer("channels"));
   if (s.channels == 2) throw option_error("channels", "option 'channels' must be 1 or 3, not 2");
+  s.order = channel_order_of(o);
   s.train = folder_of(o, "train_path", "train");
   s.test = folder_of(o, "test_path", "test");
   s.test_fraction = o.real("test_fraction");

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ops/options.hpp"
+#include "runtime/data/channel_order.hpp"
 
 namespace troupe::images {
 
@@ -18,7 +19,8 @@ struct settings {
   folder_choice train, test;  // test.path empty: test images are taken from `train`
   double test_fraction = 0;
   int channels = 3;
-  std::int64_t height = 0, width = 0;  // 0: those of the first training image
+  channel_order order = channel_order::rgb;  // of three channels; also of `scale` and `mean`
+  std::int64_t height = 0, width = 0;        // 0: those of the first training image
   bool resize = false;
   bool keep = true;                       // decoded in memory; otherwise files are decoded on each read
   std::int64_t max_bytes = 0;             // of decoded images

@@ -32,7 +32,12 @@ class image_source : public source {
  public:
   image_source(const std::vector<labelled_file>& train, const std::vector<labelled_file>& test, shape example,
                std::vector<std::string> classes, const settings& s)
-      : example_(example), classes_(std::move(classes)), scaling_(scaling_of(s)), tables_(scaling_) {
+      : example_(example),
+        order_(s.order),
+        classes_(std::move(classes)),
+        scaling_(scaling_of(s)),
+        tables_(scaling_),
+        resizes_(s.resize) {
     for (const auto& f : train) labels_[0].push_back(f.label);
     for (const auto& f : test) labels_[1].push_back(f.label);
   }
@@ -42,7 +47,9 @@ class image_source : public source {
   std::vector<std::string> class_names() const override { return classes_; }
   std::int64_t size(split s) const override { return static_cast<std::int64_t>(labels_[index(s)].size()); }
 
+  channel_order picture_order() const override { return order_; }
   std::optional<byte_scaling> bytes() const override { return scaling_; }
+  bool resizes() const override { return resizes_; }
   void read_bytes(split s, const std::vector<std::int64_t>& indices, std::uint8_t* out) const override {
     const auto n = static_cast<std::size_t>(example_.count());
     std::vector<std::uint8_t> room;
@@ -95,9 +102,11 @@ class image_source : public source {
   }
 
   shape example_;
+  channel_order order_;
   std::vector<std::string> classes_;  // names
   byte_scaling scaling_;
   byte_tables tables_;
+  bool resizes_;
   std::array<std::vector<std::int32_t>, 2> labels_;
 };
 
@@ -170,7 +179,7 @@ std::vector<std::uint8_t> load_all(const std::vector<labelled_file>& files, cons
                                    const std::string& why) {
   std::vector<std::uint8_t> out;
   out.reserve(files.size() * static_cast<std::size_t>(s.channels * s.height * s.width));
-  for (const auto& f : files) append_planes(load(f.path, s, key, why), out);
+  for (const auto& f : files) append_planes(load(f.path, s, key, why), s.order, out);
   return out;
 }
 
@@ -202,7 +211,8 @@ class image_files final : public image_source {
   const std::uint8_t* planes(split s, std::int64_t i, std::vector<std::uint8_t>& room) const override {
     room.clear();
     append_planes(
-        load(files_[index(s)][static_cast<std::size_t>(i)].path, settings_, "path", "; it had that size when the job began"), room);
+        load(files_[index(s)][static_cast<std::size_t>(i)].path, settings_, "path", "; it had that size when the job began"),
+        settings_.order, room);
     return room.data();
   }
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "runtime/base/number_text.hpp"
 #include "runtime/base/wording.hpp"
 
 namespace troupe::machine {
@@ -21,11 +22,7 @@ constexpr double memory_needed = 256 * MiB, memory_wanted = GiB;
 constexpr std::uint64_t files_wanted = 1024;
 constexpr double days_wanted = 30;
 
-std::string with_digits(double x, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, x);
-  return text;
-}
+std::string with_digits(double x, int digits) { return fixed_text(x, digits); }
 std::string three_digits(double x) { return with_digits(x, x < 10 ? 2 : x < 100 ? 1 : 0); }
 std::string percent(double share) { return with_digits(100 * share, 0) + " %"; }
 std::string plural(std::uint64_t n, const std::string& one) { return with_commas(n) + " " + one + (n == 1 ? "" : "s"); }

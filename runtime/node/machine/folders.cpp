@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "runtime/access/names.hpp"
 #include "runtime/node/machine/reading.hpp"
 #include "runtime/node/pki/certificates.hpp"
 

@@ -5,16 +5,14 @@
 #include <cstdio>
 #include <map>
 
+#include "runtime/base/number_text.hpp"
+
 namespace troupe::machine {
 namespace {
 
 constexpr double alike = 0.1;  // nodes that differ by less from the usual one get no entry of their own
 
-std::string short_number(double x) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.4g", x);
-  return text;
-}
+std::string short_number(double x) { return general_text(x, 4); }
 std::string rate(double r) { return r >= 1e9 ? "\"" + short_number(r / 1e9) + "GB/s\"" : "\"" + short_number(r / 1e6) + "MB/s\""; }
 std::string time_text(double s) {
   return s >= 1e-3 ? "\"" + short_number(1e3 * s) + "ms\"" : "\"" + short_number(1e6 * s) + "us\"";

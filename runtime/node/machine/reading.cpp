@@ -44,35 +44,6 @@ std::uint64_t kilobytes(const std::string& text, const std::string& name) {
   return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at + name.size() + 2, nullptr, 10) * 1024;
 }
 
-// Cores that the innermost cgroup with a limit allows (v2, then v1). 0: no limit.
-double cgroup_quota() {
-  std::istringstream groups(contents("/proc/self/cgroup"));
-  double least = 0;
-  const auto take = [&](double quota, double period) {
-    if (quota > 0 && period > 0 && (least == 0 || quota / period < least)) least = quota / period;
-  };
-  for (std::string line; std::getline(groups, line);) {
-    const auto last = line.rfind(':');
-    if (last == std::string::npos) continue;
-    auto path = line.substr(last + 1);
-    const bool v2 = line.starts_with("0::"), v1 = line.find("cpu,") != std::string::npos || line.find(":cpu:") != std::string::npos;
-    for (; v1 || v2;) {
-      const auto folder = std::string("/sys/fs/cgroup") + (v2 ? "" : "/cpu") + (path == "/" ? "" : path) + "/";
-      if (v2) {
-        double quota = 0, period = 0;
-        std::istringstream(contents(folder + "cpu.max")) >> quota >> period;  // "max 100000": quota stays 0
-        take(quota, period);
-      } else {
-        take(std::strtod(contents(folder + "cpu.cfs_quota_us").c_str(), nullptr),
-             std::strtod(contents(folder + "cpu.cfs_period_us").c_str(), nullptr));
-      }
-      if (path.empty() || path == "/") break;
-      path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
-    }
-  }
-  return least;
-}
-
 std::vector<std::string> extensions() {
   std::vector<std::string> list;
 #if defined(__x86_64__)
@@ -95,7 +66,7 @@ processor read_processor() {
   p.name = cpu.name, p.cores = cpu.cores, p.kernels = cpu.kernels;
   p.installed = std::thread::hardware_concurrency();
   if (const auto configured = ::sysconf(_SC_NPROCESSORS_ONLN); configured > 0) p.installed = static_cast<unsigned>(configured);
-  p.quota = cgroup_quota();
+  p.quota = cpu::cgroup_cores();
   p.extensions = extensions();
   p.blas = blas.version, p.blas_kernel = blas.kernel, p.blas_threading = blas.threading;
   if (const char* set = std::getenv("OPENBLAS_CORETYPE")) p.coretype = set;

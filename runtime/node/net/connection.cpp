@@ -1,9 +1,12 @@
+// size: the states of one connection, and all that it may receive in each
 #include "runtime/node/net/connection.hpp"
 
 #include <boost/asio/post.hpp>
 #include <exception>
 #include <span>
 #include <utility>
+
+#include "runtime/access/names.hpp"
 
 namespace troupe::net {
 

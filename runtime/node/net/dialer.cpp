@@ -139,7 +139,7 @@ void dialer::again(const coded_error& why) {
   last_ = why;
   turns_.over(shared_from_this());
   step_.expires_after(pause_);
-  pause_ = std::min(pause_ * 2, longest_pause);
+  pause_ = std::min(pause_ * 5 / 4, longest_pause);  // the next attempt comes after about a fifth of the time so far
   step_.async_wait([self = shared_from_this()](const error_code& ec) {
     if (!ec) self->wait_for_turn();
   });

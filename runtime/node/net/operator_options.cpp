@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "runtime/access/names.hpp"
 #include "runtime/node/net/hello.hpp"
 #include "runtime/node/pki/certificates.hpp"
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/access/names.hpp"
+
 namespace troupe::net {
 
 peer_table::link peer_table::current(std::string_view peer) const {

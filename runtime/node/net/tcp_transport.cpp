@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "runtime/access/names.hpp"
 #include "runtime/node/net/connection.hpp"
 #include "runtime/node/net/dialer.hpp"
 #include "runtime/node/net/io_thread.hpp"

@@ -38,6 +38,7 @@ struct buffer_view {
 struct tls_context::impl {
   asio::ssl::context context{asio::ssl::context::tls};
   pki::revocations revoked;
+  std::string ca;  // the file
 };
 
 tls_context::tls_context(std::unique_ptr<impl> p) : impl_(std::move(p)) {}
@@ -65,6 +66,7 @@ expected<std::shared_ptr<tls_context>, coded_error> tls_context::load(const std:
   SSL_CTX_set_num_tickets(raw, 0);
   SSL_CTX_set_max_cert_list(raw, max_certificate_chain);
   SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  made->ca = ca.string();
   auto revoked = pki::load_revocations(ca);
   if (!revoked) return unexpected(revoked.error());
   made->revoked = std::move(*revoked);
@@ -140,10 +142,18 @@ coded_error tls_stream::describe(const error_code& ec) const {
   switch (ERR_GET_REASON(static_cast<unsigned long>(ec.value()))) {
     case SSL_R_CERTIFICATE_VERIFY_FAILED: {
       const long why = SSL_get_verify_result(impl_->stream.native_handle());
-      return {"certificate_refused", std::string("[tls] the peer's certificate: ") + X509_verify_cert_error_string(why)};
+      const auto other = pki::is_of_another_ca(why) ? "; it is signed by another CA: expected that of " + impl_->context->get().ca +
+                                                          ", so copy the ca.pem of one cluster, and certificates that it has "
+                                                          "signed, to both machines"
+                                                    : std::string();
+      return {"certificate_refused", std::string("[tls] the peer's certificate: ") + X509_verify_cert_error_string(why) + other};
     }
     case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE: return {"certificate_refused", "[tls] the peer sent no certificate"};
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+      return {"certificate_rejected",
+              "[tls] the peer does not accept this node's certificate: it is signed by another CA than the "
+              "peer's ca.pem; copy the ca.pem of one cluster (here " +
+                  impl_->context->get().ca + "), and certificates that it has signed, to both machines"};
     case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
     case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
     case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:

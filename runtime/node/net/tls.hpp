@@ -13,8 +13,8 @@
 #include <span>
 #include <string>
 
+#include "runtime/access/roles.hpp"
 #include "runtime/base/result.hpp"
-#include "runtime/node/pki/roles.hpp"
 
 namespace troupe::net {
 

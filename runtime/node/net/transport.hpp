@@ -29,8 +29,8 @@
 #include <vector>
 
 #include "ops/memory_region.hpp"
+#include "runtime/access/roles.hpp"
 #include "runtime/base/result.hpp"
-#include "runtime/node/pki/roles.hpp"
 
 namespace troupe::net {
 
@@ -120,7 +120,7 @@ struct callbacks {
   std::function<expected<void, coded_error>(const std::string& peer, frame&&)> on_frame;
   std::function<void(const std::string& peer, std::uint64_t incarnation)> on_peer_up;
   // Called before on_peer_up if the peer has proved its identity: the role in its certificate
-  // (pki/roles.hpp). May be empty.
+  // (runtime/access/roles.hpp). May be empty.
   std::function<void(const std::string& peer, certificate_role role)> on_proved{};
   // Also called after a failed connect(): code "connect_deadline", or at once an error that a retry
   // cannot fix ("certificate_refused").

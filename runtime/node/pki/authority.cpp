@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "runtime/access/names.hpp"
 #include "runtime/node/net/hello.hpp"
 #include "runtime/node/pki/files.hpp"
 #include "runtime/node/pki/openssl.hpp"
@@ -36,7 +37,7 @@ expected<place, coded_error> place_of(const fs::path& dir, const std::string& na
   if (name == "ca")
     return unexpected(
         coded_error{"bad_name", "[certificates] the CA cannot be replaced: `troupe init-cluster` makes a new cluster"});
-  if (!net::valid_node_name(name))
+  if (!valid_node_name(name))
     return unexpected(coded_error{"bad_name", "[certificates] '" + name + "' is not a valid name of a node or client"});
   const auto as_client = operator_folder(dir, name) / "client.pem";
   std::error_code ec;

@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "runtime/access/names.hpp"
 #include "runtime/node/net/hello.hpp"
 #include "runtime/node/pki/files.hpp"
 #include "runtime/node/pki/openssl.hpp"
@@ -148,7 +149,7 @@ expected<void, coded_error> plan(std::vector<planned_file>& files, fs::path dir,
 }
 
 expected<void, coded_error> check_subject(const certificate_subject& who) {
-  if (!net::valid_node_name(who.name) || net::is_operator(who.name) || who.name == "ca")
+  if (!valid_node_name(who.name) || is_operator(who.name) || who.name == "ca")
     return unexpected(coded_error{"bad_name", "[certificates] '" + who.name + "' is not a valid node name"});
   for (const std::string& host : who.hosts) {
     std::array<unsigned char, sizeof(in6_addr)> ignored{};
@@ -168,7 +169,7 @@ expected<void, coded_error> check_subject(const certificate_subject& who) {
 expected<void, coded_error> make_cluster_certificates(const fs::path& dir, const std::string& cluster,
                                                       const std::vector<certificate_subject>& nodes,
                                                       const certificate_options& options) {
-  if (!net::valid_node_name(cluster))
+  if (!valid_node_name(cluster))
     return unexpected(coded_error{"bad_name", "[certificates] '" + cluster + "' is not a valid cluster name"});
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (auto fine = check_subject(nodes[i]); !fine) return fine;
@@ -250,7 +251,7 @@ expected<void, coded_error> add_operator_certificate(const fs::path& dir, const 
   if (as == certificate_role::node)
     return unexpected(
         coded_error{"bad_role", "[certificates] a client cannot have the role node; roles of clients: " + client_roles_text()});
-  if (!net::valid_operator_name(name))
+  if (!valid_operator_name(name))
     return unexpected(coded_error{
         "bad_name", "[certificates] '" + name + "' is not a valid client name: use letters, digits, '-' and '_', 32 at most"});
   if (name != client_name && fs::exists(certificate_folder(dir, name) / (name + ".pem")))

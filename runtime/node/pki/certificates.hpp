@@ -23,12 +23,12 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/access/names.hpp"
+#include "runtime/access/roles.hpp"
 #include "runtime/base/result.hpp"
-#include "runtime/node/pki/roles.hpp"
 
 namespace troupe {
 
-inline constexpr std::string_view client_name = "client";
 inline constexpr const char* revoked_file = "revoked.pem";
 
 struct certificate_subject {

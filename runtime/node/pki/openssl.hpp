@@ -38,6 +38,9 @@ expected<private_key, coded_error> load_key(const std::filesystem::path& file);
 expected<revocations, coded_error> load_revocations(const std::filesystem::path& ca_file);
 bool is_in(const revocations& list, X509* cert);
 
+// Whether an error of OpenSSL's verification means that another CA has signed the certificate.
+bool is_of_another_ca(long verify_error);
+
 // All values of one kind in a name.
 std::vector<std::string> texts_of(const X509_NAME* name, int nid);
 std::string serial_of(X509* cert);  // hexadecimal

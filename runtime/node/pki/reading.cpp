@@ -126,6 +126,18 @@ std::vector<std::string> texts_of(const X509_NAME* name, int nid) {
   return all;
 }
 
+bool is_of_another_ca(long verify_error) {
+  switch (verify_error) {
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:  // a CA of the same name
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT: return true;
+    default: return false;
+  }
+}
+
 std::string serial_of(X509* cert) {
   const std::unique_ptr<BIGNUM, freer<BN_free>> n(ASN1_INTEGER_to_BN(X509_get0_serialNumber(cert), nullptr));
   char* text = n ? BN_bn2hex(n.get()) : nullptr;
@@ -186,7 +198,11 @@ expected<void, coded_error> check_certificate(const fs::path& ca, const fs::path
   const std::string text = shown + ": " + X509_verify_cert_error_string(why);
   if (why == X509_V_ERR_CERT_HAS_EXPIRED) return unexpected(coded_error{"certificate_expired", text});
   if (why == X509_V_ERR_CERT_NOT_YET_VALID) return unexpected(coded_error{"certificate_not_yet_valid", text});
-  return unexpected(coded_error{"wrong_ca", text});
+  if (!pki::is_of_another_ca(why)) return unexpected(coded_error{"wrong_ca", text});
+  return unexpected(coded_error{"wrong_ca", shown + " is signed by another CA than " + ca.string() +
+                                                ": copy the folder that `troupe init-cluster` or `troupe certs` has made for " +
+                                                std::string(name) + " as a whole, with its ca.pem (" +
+                                                X509_verify_cert_error_string(why) + ")"});
 }
 
 }  // namespace troupe

@@ -39,9 +39,11 @@ class data_facts final : public source {
  public:
   shape example_, label_;
   std::int64_t classes_ = 0, vocabulary_ = 0, sizes_[2] = {1, 1};
-  bool ids_ = false, targets_ = false;
+  bool ids_ = false, targets_ = false, resizes_ = false;
+  channel_order order_ = channel_order::rgb;
   std::optional<byte_scaling> bytes_;
   std::vector<std::string> names_;
+  std::shared_ptr<const table_layout> table_;
 
   shape example() const override { return example_; }
   shape label() const override { return label_; }
@@ -49,9 +51,12 @@ class data_facts final : public source {
   bool targets() const override { return targets_; }
   bool ids() const override { return ids_; }
   std::int64_t vocabulary() const override { return vocabulary_; }
+  channel_order picture_order() const override { return order_; }
   std::vector<std::string> class_names() const override { return names_; }
   std::int64_t size(split s) const override { return sizes_[s == split::train ? 0 : 1]; }
   std::optional<byte_scaling> bytes() const override { return bytes_; }
+  bool resizes() const override { return resizes_; }
+  std::shared_ptr<const table_layout> table() const override { return table_; }
   void read(split, const std::vector<std::int64_t>&, tensor&, tensor&) const override {
     throw std::runtime_error("a net file has no examples");
   }
@@ -81,10 +86,19 @@ std::string facts_of(const prepared_job& j) {
          {"ids", d.ids()},
          {"vocabulary", d.vocabulary()},
          {"sizes", {d.size(split::train), d.size(split::test)}},
-         {"class_names", d.class_names()}};
+         {"class_names", d.class_names()},
+         {"resizes", d.resizes()}};
   const auto f = input_format_of(d, j.spec.data.source, j.spec.data.values);
+  if (f.order != channel_order::rgb) o["channel_order"] = name_of(f.order);
   if (!f.scale.empty()) o["scale"] = f.scale, o["mean"] = f.mean;
-  return o.dump();
+  if (const auto t = d.table())
+    o["table"] = {{"separator", std::string(1, t->separator)},
+                  {"header", t->header},
+                  {"inputs", t->inputs},
+                  {"labels", t->labels},
+                  {"ignored", t->ignored},
+                  {"fill", t->fill}};
+  return o.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 // Throws if the number has a fraction or does not fit: get() would round it.
@@ -101,6 +115,30 @@ byte_scaling scaling_of(const json& o, const shape& example) {
   if (n < 1 || s.mean.size() != s.scale.size() || n > example.count() || example.count() % n != 0)
     throw std::runtime_error("the scaling does not fit the examples");
   return s;
+}
+
+table_layout table_of(const json& o, const shape& example) {
+  table_layout t;
+  const auto separator = o.at("separator").get<std::string>();
+  if (separator.size() != 1) throw std::runtime_error("the separator of its tables is malformed");
+  t.separator = separator[0];
+  t.header = o.at("header").get<bool>();
+  t.inputs = o.at("inputs").get<std::vector<std::string>>();
+  t.labels = o.at("labels").get<std::vector<std::string>>();
+  t.ignored = o.at("ignored").get<std::vector<std::string>>();
+  t.fill = o.at("fill").get<std::vector<double>>();
+  const auto n = static_cast<std::size_t>(example.count());
+  if (t.inputs.size() != n || (!t.fill.empty() && t.fill.size() != n))
+    throw std::runtime_error("the columns of its tables do not fit the examples");
+  return t;
+}
+
+channel_order order_of(const json& o) {
+  if (!o.contains("channel_order")) return channel_order::rgb;  // also of older files
+  const auto name = o["channel_order"].get<std::string>();
+  for (const auto order : {channel_order::rgb, channel_order::bgr})
+    if (name == name_of(order)) return order;
+  throw std::runtime_error("the order of channels is neither rgb nor bgr");
 }
 
 shape shape_of_list(const json& list) {
@@ -124,8 +162,11 @@ std::shared_ptr<const source> source_of(const std::string& text) {
   s->ids_ = o.at("ids").get<bool>();
   s->vocabulary_ = o.contains("vocabulary") ? whole_number(o["vocabulary"]) : s->ids_ ? s->classes_ : 0;  // older files lack it
   s->targets_ = o.value("targets", false);
+  s->resizes_ = o.value("resizes", false);
+  s->order_ = order_of(o);
   for (std::size_t k : {0, 1}) s->sizes_[k] = whole_number(o.at("sizes").at(k));
   s->names_ = o.at("class_names").get<std::vector<std::string>>();
+  if (o.contains("table")) s->table_ = std::make_shared<const table_layout>(table_of(o["table"], s->example_));
   if (o.contains("scale")) s->bytes_ = scaling_of(o, s->example_);
   if (s->classes_ < 0 || s->vocabulary_ < 0 || s->sizes_[0] < 1 || s->sizes_[1] < 0)
     throw std::runtime_error("a number is out of range");
@@ -134,6 +175,7 @@ std::shared_ptr<const source> source_of(const std::string& text) {
 
 // The job for predictions in one thread: without what concerns its training on a cluster.
 void simplify(job_spec& s) {
+  s.trains = false;
   s.topology = {};
   s.pipeline = {};
   s.checkpoint = {};
@@ -141,6 +183,7 @@ void simplify(job_spec& s) {
   s.data.validation = 0;
   s.data.readers = 1;
   s.data.sampler = {"sequential", {}, {}};
+  if (s.train.algorithm == "bptt") s.train.algorithm = "bp";  // every example begins with zeros
   s.devices = {"cpu:0"};
   s.devices_at.clear(), s.tflops.clear();
   s.min_nodes = s.max_nodes = s.spares = 0;

@@ -31,6 +31,7 @@ class examples_in_memory final : public source {
   shape label() const override { return as_.label(); }
   std::int64_t classes() const override { return as_.classes(); }
   bool ids() const override { return as_.ids(); }
+  channel_order picture_order() const override { return as_.picture_order(); }
   std::int64_t size(split) const override { return n_; }
   std::optional<byte_scaling> bytes() const override { return bytes_ ? as_.bytes() : std::nullopt; }
   void read_bytes(split, const std::vector<std::int64_t>& indices, std::uint8_t* out) const override {

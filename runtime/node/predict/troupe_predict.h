@@ -32,6 +32,12 @@ enum {
   TROUPE_PREDICT_UINT8 = 1    /* bytes as in the files of the source, which are scaled as in training */
 };
 
+/* The order of the planes of colour pictures, examples [3][height][width]. */
+enum {
+  TROUPE_PREDICT_RGB = 0, /* red, green, blue; also of nets that take no pictures */
+  TROUPE_PREDICT_BGR = 1  /* blue, green, red, as in Caffe and OpenCV */
+};
+
 /* What the outputs of a net mean. */
 enum {
   TROUPE_PREDICT_SOFTMAX = 0, /* scores of classes; their softmax are the probabilities */
@@ -61,6 +67,8 @@ int troupe_predict_open(const char* file, const troupe_predict_options* options,
 void troupe_predict_close(troupe_predict_net* net); /* net may be NULL */
 
 int troupe_predict_describe(const troupe_predict_net* net, troupe_predict_info* info);
+/* TROUPE_PREDICT_RGB or TROUPE_PREDICT_BGR; RGB if net is NULL. */
+int troupe_predict_channel_order(const troupe_predict_net* net);
 /* The name of a class; NULL: it has none. Valid until the net is closed. */
 const char* troupe_predict_class_name(const troupe_predict_net* net, int64_t class_number);
 

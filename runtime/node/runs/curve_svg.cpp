@@ -1,8 +1,9 @@
 #include "runtime/node/runs/curve_svg.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
+
+#include "runtime/base/number_text.hpp"
 
 namespace troupe {
 namespace {
@@ -29,11 +30,7 @@ constexpr const char* svg_style = R"(<style>
 </style>
 )";
 
-std::string svg_number(double v) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", v);
-  return text;
-}
+std::string svg_number(double v) { return fixed_text(v, 1); }
 
 // Text of an element, as valid UTF-8 without control characters.
 std::string xml_text(const std::string& raw) {

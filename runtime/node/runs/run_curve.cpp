@@ -168,12 +168,13 @@ void run_curve::bucket::include(const bucket& later) {
   if (later.high.y > high.y) high = later.high;
   last = later.last;
   count += later.count;
+  sum += later.sum;
 }
 
 void run_curve::add(double step, double x, double y) {
   if (!empty() && step <= buckets_.back().last.step) remove_from(step);
   const stepped_point p{step, x, y};
-  const bucket one{p, p, p, p, 1};
+  const bucket one{p, p, p, p, 1, y};
   if (!empty() && buckets_.back().count < width_) return buckets_.back().include(one);
   if (buckets_.size() == most_buckets) {
     for (std::size_t i = 0; i < most_buckets / 2; ++i) {
@@ -193,10 +194,10 @@ void run_curve::remove_from(double step) {
   if (empty() || buckets_.back().last.step < step) return;
   const auto cut = buckets_.back();
   auto& b = buckets_.back();
-  b = {cut.first, cut.first, cut.first, cut.first, 1};
+  b = {cut.first, cut.first, cut.first, cut.first, 1, cut.first.y};
   auto inner = cut.low.step < cut.high.step ? std::array{cut.low, cut.high} : std::array{cut.high, cut.low};
   for (const auto& p : inner)
-    if (p.step > b.last.step && p.step < step) b.include({p, p, p, p, 1});
+    if (p.step > b.last.step && p.step < step) b.include({p, p, p, p, 1, p.y});
 }
 
 std::vector<curve_point> run_curve::points() const {
@@ -212,6 +213,13 @@ std::vector<curve_point> run_curve::points() const {
     add_point(b.low.step < b.high.step ? b.high : b.low);
     add_point(b.last);
   }
+  return all;
+}
+
+std::vector<curve_band> run_curve::bands() const {
+  std::vector<curve_band> all;
+  for (const auto& b : buckets_)
+    all.push_back({b.first.x / 2 + b.last.x / 2, b.sum / static_cast<double>(b.count), b.low.y, b.high.y});
   return all;
 }
 
@@ -235,6 +243,25 @@ expected<void, record_error> read_metrics(const fs::path& metrics_file, metrics_
   return feed_file(metrics_file, parser).transform_error([&](const error& e) {
     return record_error{metrics_file.string(), {}, e.text};
   });
+}
+
+expected<run_values, record_error> read_run_values(const fs::path& metrics_file, std::uint64_t until) {
+  run_values v;
+  best_so_far best;
+  metrics_parser parser([&](const metric_row& row) {
+    const auto loss = value_of(row, metric::loss), accuracy = value_of(row, metric::accuracy);
+    const auto test_loss = value_of(row, metric::test_loss);
+    const auto step = value_of(row, metric::step);
+    if (step > static_cast<double>(until)) return;
+    if (!std::isnan(loss)) v.loss = loss;
+    if ((std::isnan(accuracy) && std::isnan(test_loss)) || !(step < 0x1p63)) return;  // no step is as large
+    v.last =
+        best_evaluation{static_cast<std::uint64_t>(step), std::isnan(accuracy) ? std::nullopt : std::optional(accuracy), test_loss};
+    best.note(*v.last);
+  });
+  if (auto ok = read_metrics(metrics_file, parser); !ok) return unexpected(std::move(ok).error());
+  v.best = best.best();
+  return v;
 }
 
 expected<run_curves, record_error> read_run_curves(const fs::path& metrics_file, const curve_options& o) {

@@ -18,11 +18,13 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "runtime/base/result.hpp"
+#include "runtime/messages/best_evaluation.hpp"
 #include "runtime/record/safetensors.hpp"
 
 namespace troupe {
@@ -61,6 +63,11 @@ struct curve_point {
   double x = 0, y = 0;
 };
 
+// Neighbouring points of a curve as one: x in the middle of them.
+struct curve_band {
+  double x = 0, mean = 0, low = 0, high = 0;
+};
+
 // Points in the order of their steps. Beyond a limit, neighbours are merged to buckets that keep
 // their first, lowest, highest and last point, so that no peak is lost.
 class run_curve {
@@ -69,6 +76,8 @@ class run_curve {
   void add(double step, double x, double y);
   // The points as added if they are few, else four of a bucket. At most 2,048.
   std::vector<curve_point> points() const;
+  // A band of each bucket: of each point if they are few. At most 512.
+  std::vector<curve_band> bands() const;
   bool empty() const { return buckets_.empty(); }
   std::uint64_t count() const;  // of points that were added and not removed
   // Of all points; NaN if there are none.
@@ -83,6 +92,7 @@ class run_curve {
   struct bucket {
     stepped_point first, low, high, last;
     std::uint64_t count = 0;
+    double sum = 0;  // of y
     void include(const bucket& later);
   };
   void remove_from(double step);
@@ -93,6 +103,15 @@ class run_curve {
 
 // Feeds a whole file to the parser. A problem of the header is an error; an empty file has no rows.
 expected<void, record_error> read_metrics(const std::filesystem::path& metrics_file, metrics_parser& parser);
+
+// The last and the best values of a run. Numbers of metrics.csv have nine digits.
+struct run_values {
+  std::optional<double> loss;           // of the last step that has one
+  std::optional<best_evaluation> last;  // the last evaluation
+  std::optional<best_evaluation> best;
+};
+expected<run_values, record_error> read_run_values(const std::filesystem::path& metrics_file,
+                                                   std::uint64_t until = std::numeric_limits<std::uint64_t>::max());
 
 // A curve of a metric over the axis x; `smooth` is its exponential moving average.
 struct metric_curve {

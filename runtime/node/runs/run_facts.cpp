@@ -2,8 +2,8 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <thread>
 
+#include "ops/cpu/processor.hpp"
 #include "runtime/base/version.hpp"
 #include "runtime/job/amend.hpp"
 #include "runtime/node/runs/run_recorder.hpp"
@@ -55,7 +55,7 @@ run_info facts_of_run(const prepared_job& j, const std::string& numerics) {
   r.host = host_name();
   r.cpu = cpu_model();
   r.blas_kernel = numerics;
-  r.cores = std::thread::hardware_concurrency();
+  r.cores = cpu::usable_threads();
   r.devices = j.nodes.front().devices;
   return r;
 }

@@ -8,13 +8,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
 #include <thread>
 
 #include "runtime/base/number_text.hpp"
+#include "runtime/messages/event.hpp"
 #include "runtime/node/runs/run_info.hpp"
 #include "runtime/record/checkpoint_home.hpp"
 #include "runtime/record/file_io.hpp"
@@ -146,14 +148,10 @@ expected<void, record_error> row_file::flush() {
 }
 
 std::string metrics_row(std::uint64_t step, double epoch, double time, const std::array<double, 5>& values) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%llu,%.6g,%.3f", static_cast<unsigned long long>(step), epoch, time);
-  std::string row = text;
+  std::string row = std::to_string(step) + ',' + general_text(epoch, 6) + ',' + fixed_text(time, 3);
   for (const auto v : values) {
     row += ',';
-    if (!std::isfinite(v)) continue;
-    std::snprintf(text, sizeof text, "%.9g", v);
-    row += text;
+    if (std::isfinite(v)) row += general_text(v, 9);
   }
   return row;
 }
@@ -182,6 +180,33 @@ expected<std::uint64_t, record_error> keep_metrics_until(const fs::path& file, s
   if (kept.size() != text.size())
     if (auto ok = write_text(file, kept); !ok) return unexpected(std::move(ok).error());
   return last;
+}
+
+expected<void, record_error> keep_events_until(const fs::path& file, std::uint64_t step) {
+  auto read = read_file(file.string());
+  if (!read) {
+    std::error_code ec;
+    if (!fs::exists(file, ec)) return {};
+    return unexpected(record_error{file.string(), {}, read.error().text});
+  }
+  const auto name = [](job_event_kind what) { return std::string(name_of(event_effect{0, std::move(what)}).name); };
+  const std::set<std::string> repeated = {name(eval_event{}), name(staleness_event{}), name(checkpoint_event{}),
+                                          name(done_event{})};
+  const std::string text(static_cast<const char*>(read->data.get()), read->bytes);
+  std::string kept;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = text.find('\n', at);
+    if (end == std::string::npos) break;
+    const auto line = std::string_view(text).substr(at, end + 1 - at);
+    const auto o = nlohmann::json::parse(line, nullptr, false);
+    const bool later =
+        o.is_object() && o.contains("step") && o["step"].is_number_unsigned() && o["step"].get<std::uint64_t>() > step;
+    if (!later || !o.contains("event") || !o["event"].is_string() || !repeated.contains(o["event"].get<std::string>()))
+      kept += line;
+    at = end + 1;
+  }
+  if (kept.size() == text.size()) return {};
+  return write_text(file, kept);
 }
 
 expected<void, record_error> write_text(const fs::path& file, const std::string& text) {

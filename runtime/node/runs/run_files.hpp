@@ -78,6 +78,10 @@ std::string metrics_row(std::uint64_t step, double epoch, double time, const std
 // Removes rows after `step`, and a last line without its end. Returns the step of the last row that
 // is left (0: none; `step` if there is no file).
 expected<std::uint64_t, record_error> keep_metrics_until(const std::filesystem::path& file, std::uint64_t step);
+// Removes the events of later steps that a job which continues at `step` reports again
+// (evaluations, checkpoints, the end), and a last line without its end. What happened to the run
+// stays: failures, alerts, commands. There may be no file.
+expected<void, record_error> keep_events_until(const std::filesystem::path& file, std::uint64_t step);
 
 expected<void, record_error> write_text(const std::filesystem::path& file, const std::string& text);  // atomically
 std::string utc_text(std::chrono::system_clock::time_point at);                                       // 2026-11-26T19:26:30Z

@@ -26,6 +26,7 @@ using info_json = nlohmann::ordered_json;
 
 constexpr std::uintmax_t most_info_bytes = 1u << 20;
 constexpr std::size_t most_names_in_error = 8;
+constexpr const char* checkpoints_name = "checkpoints";  // folder in a run folder
 
 // Visits the fields in the order of run.json. `fraction` is a double for which -1 means "none".
 template <class Info, class Visitor>
@@ -38,6 +39,7 @@ void visit_run_info(Info& r, Visitor& v) {
   v.field("cores", r.cores), v.field("devices", r.devices), v.field("started", r.started), v.field("ended", r.ended);
   v.field("seconds", r.seconds), v.field("steps", r.steps), v.field("loss", r.loss);
   v.fraction("accuracy", r.accuracy), v.fraction("best_accuracy", r.best_accuracy), v.field("best_step", r.best_step);
+  v.field("best_loss", r.best_loss);
   v.field("weights_sha256", r.weights_sha256), v.field("error", r.error), v.field("resumed_at", r.resumed_at);
   v.field("checkpoints", r.checkpoints), v.field("begun_from", r.begun_from);
   v.field("begun_from_checkpoint", r.begun_from_checkpoint), v.field("not_recorded", r.not_recorded);
@@ -164,11 +166,30 @@ record_error no_such_run(const fs::path& runs, const std::vector<fs::path>& fold
 
 }  // namespace
 
+std::optional<best_evaluation> best_of(const run_info& r) {
+  if (r.best_accuracy < 0 && std::isnan(r.best_loss)) return std::nullopt;
+  return best_evaluation{r.best_step, r.best_accuracy < 0 ? std::nullopt : std::optional(r.best_accuracy), r.best_loss};
+}
+
+void set_best(run_info& r, const std::optional<best_evaluation>& best) {
+  const auto b = best.value_or(best_evaluation{0, std::nullopt, std::numeric_limits<double>::quiet_NaN()});
+  r.best_step = b.step;
+  r.best_accuracy = b.accuracy.value_or(-1);
+  r.best_loss = b.loss;
+}
+
 fs::path run_job_file(const fs::path& folder) { return folder / "job.toml"; }
 fs::path run_info_file(const fs::path& folder) { return folder / "run.json"; }
 fs::path run_metrics_file(const fs::path& folder) { return folder / "metrics.csv"; }
+fs::path run_events_file(const fs::path& folder) { return folder / "events.jsonl"; }
 fs::path run_lock_file(const fs::path& folder) { return folder / "lock"; }
 fs::path run_database_file(const fs::path& runs) { return runs / "runs.db"; }
+
+fs::path checkpoints_of_run(const fs::path& folder, const run_info& info) {
+  const fs::path named = info.checkpoints;
+  const bool own = named.filename() == checkpoints_name && number_of_folder(named.parent_path().filename().string()) == info.number;
+  return own || named.empty() ? folder / checkpoints_name : named;
+}
 
 std::string run_info_text(const run_info& r) {
   info_writer writer;
@@ -230,6 +251,14 @@ std::vector<fs::path> run_folders(const fs::path& runs) {
   return folders;
 }
 
+expected<void, record_error> check_runs_folder(const fs::path& runs) {
+  std::error_code ec;
+  const fs::directory_iterator first(runs, ec);
+  if (!ec || ec == std::errc::no_such_file_or_directory) return {};
+  return unexpected(
+      record_error{runs.string(), {}, "cannot read the folder of the runs: " + ec.message() + "; --run-dir DIR names another"});
+}
+
 expected<fs::path, record_error> find_run(const fs::path& runs, const std::string& word) {
   const auto folders = run_folders(runs);
   std::uint32_t number = 0;
@@ -239,12 +268,16 @@ expected<fs::path, record_error> find_run(const fs::path& runs, const std::strin
     if (name == word || (is_number && number_of_folder(name) == number)) return f;
   }
   std::error_code ec;
-  if (!word.empty() && fs::exists(run_info_file(word), ec)) return fs::path(word);
+  if (!word.empty() && fs::exists(run_info_file(word), ec)) {
+    const auto path = fs::absolute(word, ec).lexically_normal();  // has a parent, and a name after "7-lenet/" and "."
+    return path.has_filename() ? path : path.parent_path();
+  }
   if (word.find('/') != std::string::npos)
     return unexpected(record_error{
         word, {}, fs::exists(word, ec) ? "this is no run folder: there is no run.json in it" : "there is no such folder"});
   if (auto named = newest_named(folders, word)) return *named;
   if (word == "last" && !folders.empty()) return folders.back();
+  if (auto readable = check_runs_folder(runs); !readable) return unexpected(std::move(readable).error());
   return unexpected(no_such_run(runs, folders, word));
 }
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
+#include "runtime/base/number_text.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/node/runs/run_info.hpp"
 
@@ -42,7 +42,7 @@ struct named_curves {
 };
 
 plot_panel panel_of(const std::vector<named_curves>& runs, metric what, bool logarithmic) {
-  plot_panel panel{axis_title(what), logarithmic && may_be_logarithmic(what), {}};
+  plot_panel panel{axis_title(what), logarithmic && may_be_logarithmic(what), {}, what == metric::accuracy};
   const bool alone = runs.size() == 1;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const auto& c = runs[i].curves;
@@ -76,11 +76,7 @@ double round_distance(double range, int most_ticks) {
   return 10 * power;
 }
 
-std::string trimmed_number(double v) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.6g", v);
-  return text;
-}
+std::string trimmed_number(double v) { return general_text(v, 6); }
 
 // The ticks of an axis have one unit and one number of decimals.
 std::string tick_text(double value, double distance, double greatest) {
@@ -89,9 +85,7 @@ std::string tick_text(double value, double distance, double greatest) {
   const char* suffix = unit >= 1e9 ? "G" : unit >= 1e6 ? "M" : unit > 1 ? "k" : "";
   if (value == 0) return "0";
   const int digits = std::clamp(static_cast<int>(std::ceil(-std::log10(distance / unit) - 1e-9)), 0, 9);
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f%s", digits, value / unit, suffix);
-  return text;
+  return fixed_text(value / unit, digits) + suffix;
 }
 
 void add_linear_ticks(plot_axis& a, double distance) {
@@ -180,6 +174,7 @@ plot_axis y_axis_of(const plot_panel& p, int most_ticks) {
     for (const auto* points : {&s.points, &s.raw})
       for (const auto& point : *points) r.include(point.y);
   if (!(r.low <= r.high)) r = {p.logarithmic ? 0.1 : 0, 1};
+  if (p.fraction && r.low == r.high) r = {std::max(0.0, r.low - 0.1), std::min(1.0, r.high + 0.1)};
   auto a = make_axis(r.low, r.high, p.logarithmic, most_ticks);
   if (p.logarithmic || a.ticks.size() < 2) return a;
   const double distance = a.ticks[1].value - a.ticks[0].value;

@@ -25,6 +25,7 @@ struct plot_panel {
   std::string title;  // of the y axis, e.g. "loss"
   bool logarithmic = false;
   std::vector<plot_series> series;  // not empty
+  bool fraction = false;            // values from 0 to 1, beyond which the axis does not go
 };
 
 struct run_plot {

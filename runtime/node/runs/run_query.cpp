@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/base/wording.hpp"
+#include "runtime/node/runs/run_info.hpp"
 #include "runtime/node/runs/sqlite_wait.hpp"
 
 namespace troupe {
@@ -99,6 +100,7 @@ run_query& run_query::operator=(run_query&&) noexcept = default;
 
 expected<run_query, record_error> run_query::open(const std::filesystem::path& database, const lock_patience& patience) {
   std::error_code ec;
+  if (auto readable = check_runs_folder(database.parent_path()); !readable) return unexpected(std::move(readable).error());
   if (!std::filesystem::exists(database, ec))
     return unexpected(record_error{
         database.string(), {}, "there is no such database; `troupe train` makes it with the first run (--run-dir DIR)"});

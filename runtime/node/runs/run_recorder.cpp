@@ -1,3 +1,4 @@
+// size: one state, which all events of a run change
 #include "runtime/node/runs/run_recorder.hpp"
 
 #include <fcntl.h>
@@ -15,9 +16,12 @@
 #include <thread>
 #include <utility>
 
+#include "runtime/base/number_text.hpp"
+#include "runtime/coordinator/handover.hpp"
 #include "runtime/job/record.hpp"
 #include "runtime/node/events/event_json.hpp"
 #include "runtime/node/runs/curve_svg.hpp"
+#include "runtime/node/runs/run_curve.hpp"
 #include "runtime/node/runs/run_database.hpp"
 #include "runtime/node/runs/run_files.hpp"
 #include "runtime/node/tensorboard/tensorboard_log.hpp"
@@ -29,10 +33,37 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 constexpr std::size_t recorder_bound = 4096;  // queued notes
 constexpr auto info_every = 5s;               // run.json while nothing but steps happens
+constexpr const char* best_name = "best.safetensors";
+constexpr const char* last_name = "last.safetensors";
+
+// The step of the evaluation whose weights are in best.safetensors; nullopt: there is no whole file
+// with an intact header.
+std::optional<std::uint64_t> step_of_best(const fs::path& folder) {
+  const auto metadata = read_safetensors_metadata((folder / best_name).string());
+  if (!metadata) return std::nullopt;
+  const auto at = metadata->find("step");
+  std::uint64_t step = 0;
+  if (at == metadata->end() || !read_number(at->second, step)) return std::nullopt;
+  return step;
+}
 
 double unix_now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
+
+std::optional<best_evaluation> kept_best(const fs::path& folder, const run_info& r, const prepared_job& j) {
+  const auto stored = j.before ? step_of_best(folder) : std::nullopt;
+  if (!stored || *stored > j.first_step) return std::nullopt;
+  const auto values = read_run_values(run_metrics_file(folder), j.first_step);
+  // run.json and metrics.csv may be newer or older than the checkpoint; the rows have fewer digits.
+  for (const auto& known : {j.before->best, best_of(r), values ? values->best : std::nullopt})
+    if (known && known->step == *stored) return known;
+  return std::nullopt;
+}
+
+void continue_best(const fs::path& folder, const run_info& r, prepared_job& j) {
+  if (j.before) j.before->best = kept_best(folder, r, j);
+}
 
 // size: the state of one recorder, which one thread writes
 struct run_recorder::impl {
@@ -75,6 +106,7 @@ struct run_recorder::impl {
   std::optional<tensorboard_log> board;
   double info_written = 0;
   std::uint64_t steps = 0;  // of the last row
+  best_so_far best;
   bool info_due = false;
   expected<void, record_error> weights_written;  // read after the thread has ended
 
@@ -92,14 +124,16 @@ struct run_recorder::impl {
 expected<void, record_error> run_recorder::impl::open() {
   earlier_seconds = info.seconds;
   steps = j->first_step;
+  if (const auto b = best_of(info)) best.note(*b);
   for (auto* f : {&metrics, &events}) {
-    const auto file = f == &metrics ? run_metrics_file(folder) : folder / "events.jsonl";
+    const auto file = f == &metrics ? run_metrics_file(folder) : run_events_file(folder);
     if (auto ok = f->open(file); !ok) return ok;
   }
   if (metrics.empty()) metrics.add(metrics_header);
   auto opened = tensorboard_log::open(folder / "tensorboard", begun);
   if (!opened) return unexpected(std::move(opened).error());
   board.emplace(std::move(*opened));
+  if (j->first_step > 0 || !info.resumed_at.empty()) board->restart(j->first_step + 1, begun);
   if (auto ok = write_text(run_info_file(folder), run_info_text(info)); !ok) return ok;
   if (auto ok = metrics.flush(); !ok) return ok;
   db->of_run(info.number);
@@ -166,7 +200,7 @@ void run_recorder::impl::write(const std::deque<note>& notes_of_batch) {
   for (const auto& n : notes_of_batch) {
     const auto* s = std::get_if<store_effect>(&n.what);
     if (!s) continue;
-    check(write_safetensors((folder / "best.safetensors").string(), s->named, weights_metadata(*j, s->step)));
+    check(write_safetensors((folder / best_name).string(), s->named, weights_metadata(*j, s->step)));
     board->weights(s->step, n.time, s->named);
   }
   flush();
@@ -174,6 +208,7 @@ void run_recorder::impl::write(const std::deque<note>& notes_of_batch) {
 }
 
 void run_recorder::impl::record(double time, const event_effect& e) {
+  if (e.is<recovered_event>() && e.step < steps) go_back(e.step);
   board->event(e, time);
   if (e.is<histogram_event>()) return;
   if (const auto* s = e.as<step_event>()) return record_step(time, e.step, *s);
@@ -186,12 +221,26 @@ void run_recorder::impl::record(double time, const event_effect& e) {
   info_due = true;
 }
 
-// A job on a cluster that lost a node may go back to a checkpoint: its steps are repeated.
+// A job on a cluster that lost a node may go back to a checkpoint: its steps after `step` are
+// repeated, if it does not end before.
 void run_recorder::impl::go_back(std::uint64_t step) {
   check(metrics.flush());
   if (const auto kept = keep_metrics_until(run_metrics_file(folder), step); !kept) check(unexpected(kept.error()));
   check(metrics.open(run_metrics_file(folder)));
+  check(events.flush());
+  check(keep_events_until(run_events_file(folder), step));
+  check(events.open(run_events_file(folder)));
+  board->restart(step + 1, unix_now());
   db->forget_after(step);
+  best.go_back(step);
+  steps = step;
+  const auto values = read_run_values(run_metrics_file(folder));
+  std::lock_guard hold(guard);
+  set_best(info, best.best());
+  info.steps = step;
+  if (!values) return;
+  info.accuracy = values->last ? values->last->accuracy.value_or(-1) : -1;
+  info.loss = values->loss.value_or(info.loss);
 }
 
 void run_recorder::impl::record_step(double time, std::uint64_t step, const step_event& s) {
@@ -207,14 +256,12 @@ void run_recorder::impl::record_step(double time, std::uint64_t step, const step
 
 void run_recorder::impl::record_evaluation(double time, std::uint64_t step, const eval_event& v) {
   const auto none = std::nan("");
-  const auto accuracy = v.accuracy.value_or(-1);
   metrics.add(metrics_row(step, epoch(step), time, {none, v.accuracy.value_or(none), none, none, v.loss}));
   db->evaluation(step, epoch(step), time, v.loss, v.accuracy.value_or(none));
+  best.note({step, v.accuracy, v.loss});
   std::lock_guard hold(guard);
-  info.accuracy = accuracy;
-  if (accuracy <= info.best_accuracy) return;
-  info.best_accuracy = accuracy;
-  info.best_step = step;
+  info.accuracy = v.accuracy.value_or(-1);
+  set_best(info, best.best());
 }
 
 void run_recorder::impl::flush() {
@@ -251,11 +298,11 @@ void run_recorder::impl::write_end(const end& how) {
     info.ended = utc_text(std::chrono::system_clock::now());
   }
   if (how.state == "done" && !how.weights.empty()) {
-    const auto last = folder / "last.safetensors", best = folder / "best.safetensors";
+    const auto last = folder / last_name, chosen = folder / best_name;
     weights_written = write_safetensors(last.string(), how.weights, weights_metadata(*j, how.step));
     check(weights_written);
     std::error_code ec;
-    if (!fs::exists(best, ec)) fs::create_hard_link(last, best, ec);  // no evaluation has chosen others
+    if (!best.best() && !fs::exists(chosen, ec)) fs::create_hard_link(last, chosen, ec);  // there was no evaluation
     board->weights(how.step, unix_now(), how.weights);
     check(board->flush());
   }
@@ -302,6 +349,7 @@ expected<std::unique_ptr<run_recorder>, record_error> run_recorder::create(const
   if (auto ok = write_text(run_job_file(place.path), job_text); !ok) return undone(std::move(ok).error());
   r.state = "running";
   r.started = utc_text(std::chrono::system_clock::now());
+  if (j->before) set_best(r, j->before->best);  // of a job that another node began
   if (r.checkpoints.empty()) r.checkpoints = (place.path / "checkpoints").string();
   std::unique_ptr<run_recorder> out(
       new run_recorder(std::make_unique<impl>(place.path, std::move(j), std::move(r), std::move(place.lock), *std::move(db))));
@@ -320,14 +368,21 @@ expected<std::unique_ptr<run_recorder>, record_error> run_recorder::resume(const
   const auto last = keep_metrics_until(run_metrics_file(folder), step);
   if (!last) return unexpected(last.error());
   if (*last < step) r.not_recorded += step - *last;  // the process was killed before it wrote them
+  if (auto kept = keep_events_until(run_events_file(folder), step); !kept) return unexpected(std::move(kept).error());
+  const auto best = kept_best(folder, r, *j);
+  std::error_code ec;
+  if (!best) fs::remove(folder / best_name, ec);
+  fs::remove(folder / last_name, ec);  // of an earlier end
   r.state = "running";
   r.ended.clear();
   r.error.clear();
+  r.weights_sha256.clear();
   r.steps = step;
   r.resumed_at.push_back(step);
-  if (r.best_step > step) {  // that evaluation is made again
-    r.best_accuracy = -1;
-    r.best_step = 0;
+  set_best(r, best);
+  if (const auto values = read_run_values(run_metrics_file(folder))) {  // run.json may be newer, or older
+    r.accuracy = values->last ? values->last->accuracy.value_or(-1) : -1;
+    r.loss = values->loss.value_or(r.loss);
   }
   std::unique_ptr<run_recorder> out(
       new run_recorder(std::make_unique<impl>(folder, std::move(j), std::move(r), std::move(*held), *std::move(db))));

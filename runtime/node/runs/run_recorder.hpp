@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +36,14 @@ void add_checkpoint_interval(checkpoint_spec& c);
 // coordinator's node, before its roles are made.
 void prepare_for_run_folder(prepared_job& j);
 
+// The best evaluation of a run that continues at the first step of `j`: that of best.safetensors,
+// so that run.json and the job name the one whose weights there are. Nullopt if the file is
+// missing, or of a later evaluation: its step is repeated.
+std::optional<best_evaluation> kept_best(const std::filesystem::path& folder, const run_info& r, const prepared_job& j);
+// Makes the job compare its evaluations with kept_best(), not with what the checkpoint names. On
+// the coordinator's node, before its roles are made.
+void continue_best(const std::filesystem::path& folder, const run_info& r, prepared_job& j);
+
 class run_recorder {
  public:
   static constexpr std::chrono::milliseconds interval{250};
@@ -45,8 +54,8 @@ class run_recorder {
                                                                       std::shared_ptr<const prepared_job> j, run_info r,
                                                                       const std::string& job_text,
                                                                       const lock_patience& patience = {});
-  // Continues a run at the first step of `j`: rows of later steps are removed. An error if a
-  // process writes the folder.
+  // Continues a run at the first step of `j`: rows of later steps, final weights, and best weights
+  // other than those of kept_best() are removed. An error if a process writes the folder.
   static expected<std::unique_ptr<run_recorder>, record_error> resume(const std::filesystem::path& folder,
                                                                       std::shared_ptr<const prepared_job> j, run_info r,
                                                                       const lock_patience& patience = {});

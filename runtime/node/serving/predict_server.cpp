@@ -6,7 +6,7 @@
 
 #include "runtime/node/http/access.hpp"
 #include "runtime/node/serving/body_readers.hpp"
-#include "runtime/node/serving/request_body.hpp"
+#include "runtime/node/serving/request_form.hpp"
 
 namespace troupe {
 namespace {
@@ -24,13 +24,15 @@ http::response refused(unsigned status, const std::string& why) { return json_an
 // What a request wants to know.
 struct wish {
   std::int64_t top = 1;
-  bool all = false, raw = false;
+  bool all = false;
+  body_options body;
 };
 
 expected<wish> wish_of(const std::string& query) {
   wish w;
   w.all = http::form_value(query, "all") == "1";
-  w.raw = http::form_value(query, "raw") == "1";
+  w.body.raw = http::form_value(query, "raw") == "1";
+  w.body.resize = http::form_value(query, "resize") == "1";
   if (const auto text = http::form_value(query, "top"); !text.empty()) {
     const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), w.top);
     if (ec != std::errc() || end != text.data() + text.size() || w.top < 1 || w.top > most_top)
@@ -47,26 +49,31 @@ struct serving_net {
   std::unique_ptr<batcher> queue;
   std::vector<std::string> class_names;
 
+  bool has_names() const { return !class_names.empty() && static_cast<std::int64_t>(class_names.size()) == runner->classes(); }
+
   json facts() const {
     const auto c = queue->counts();
     auto extents = json::array();
     for (int i = 0; i < runner->example().rank(); ++i) extents.push_back(runner->example()[i]);
-    return {{"name", name},
-            {"example", extents},
-            {"classes", runner->classes()},
-            {"positions", runner->positions()},
-            {"width", runner->width()},
-            {"requests", c.requests},
-            {"examples", c.examples},
-            {"passes", c.passes},
-            {"refused", c.refused}};
+    json o{{"name", name},
+           {"example", extents},
+           {"classes", runner->classes()},
+           {"positions", runner->positions()},
+           {"width", runner->width()},
+           {"requests", c.requests},
+           {"examples", c.examples},
+           {"passes", c.passes},
+           {"refused", c.refused}};
+    if (has_names()) o["class_names"] = class_names;
+    if (extents.size() == 3 && extents[0] == 3) o["channel_order"] = name_of(job->data->picture_order());
+    return o;
   }
 
   json one_class(const std::vector<double>& v, std::int64_t k) const {
     const char* value = runner->meaning() == answer::scores ? "score" : "probability";
     if (k < 0) return {{"class", nullptr}, {value, nullptr}};  // a NaN
     json o{{"class", k}};
-    if (class_names.size() == v.size()) o["name"] = class_names[static_cast<std::size_t>(k)];
+    if (has_names()) o["name"] = class_names[static_cast<std::size_t>(k)];
     o[value] = v[static_cast<std::size_t>(k)];
     return o;
   }
@@ -103,10 +110,16 @@ struct serving_net {
 
 using replier = std::function<void(http::response&&)>;
 
-void handle(const serving_net& net, http::request&& r, std::int64_t most, const replier& reply) {
-  const auto asked = wish_of(r.query);
+// What a request may have.
+struct request_limits {
+  std::int64_t examples, resized_pixels;
+};
+
+void handle(const serving_net& net, http::request&& r, const request_limits& most, const replier& reply) {
+  auto asked = wish_of(r.query);
   if (!asked) return reply(refused(400, asked.error().text));
-  auto examples = examples_of_body(r.body, *net.job, asked->raw, most);
+  asked->body.pixels = most.resized_pixels;
+  auto examples = examples_of_request(r.body, r.type, *net.job, asked->body, most.examples);
   std::string().swap(r.body);
   if (!examples) return reply(refused(400, examples.error().text));
   if (examples->n == 0) return reply(json_answer(200, net.predictions({}, *asked)));
@@ -145,6 +158,7 @@ expected<std::unique_ptr<predict_server>, coded_error> predict_server::open(std:
   http::server_options h;
   h.where = o.where, h.certificate = o.certificate, h.key = o.key, h.token = o.token, h.log = o.log;
   h.limits.max_body = o.most_body;
+  h.not_found = "there is no such page or net; GET / lists the nets, POST /predict/NAME asks one";
   h.limits.max_connections = 1024;
   auto all = std::make_shared<std::vector<std::shared_ptr<serving_net>>>();
   for (auto& n : nets) {
@@ -155,8 +169,8 @@ expected<std::unique_ptr<predict_server>, coded_error> predict_server::open(std:
     auto s = std::make_shared<serving_net>(serving_net{n.name, n.job, *std::move(runner), nullptr, n.job->data->class_names()});
     s->queue = std::make_unique<batcher>(*s->runner, o.batching);
     const auto each = static_cast<std::size_t>(s->runner->example().count()) * sizeof(float);
-    const auto later = [net = s.get(), most = most_waiting_examples(o.batching, each), pool = &made->readers](
-                           http::request&& r, const replier& reply) {
+    const request_limits most{most_waiting_examples(o.batching, each), o.resized_pixels};
+    const auto later = [net = s.get(), most, pool = &made->readers](http::request&& r, const replier& reply) {
       pool->add([net, most, r = std::make_shared<http::request>(std::move(r)), reply] {
         try {
           handle(*net, std::move(*r), most, reply);

@@ -1,9 +1,10 @@
-// Predictions over HTTP: POST /predict computes the examples in its body (request_body.hpp),
+// Predictions over HTTP: POST /predict computes the examples in its body (request_form.hpp),
 // batched with those of other clients (batcher.hpp).
 //
 //   GET  /          the nets: name, shapes, classes, counts (JSON)
 //   POST /predict   of the only net; POST /predict/NAME of one of several. Options of the query:
-//                   top=K classes (1), all=1 every output, raw=1 floats are scaled too
+//                   top=K classes (1), all=1 every output, raw=1 floats are scaled too, resize=1
+//                   images of other sizes are resized
 //   -> {"predictions": [{"class": 3, "name": "coat", "probability": 0.98, "top": [...]}]}
 //
 // 400: a body that cannot be used, with {"error": TEXT}; 503: too many requests wait.
@@ -21,6 +22,7 @@
 #include "runtime/base/result.hpp"
 #include "runtime/node/http/server.hpp"
 #include "runtime/node/serving/batcher.hpp"
+#include "runtime/node/serving/request_body.hpp"
 
 namespace troupe {
 
@@ -36,7 +38,8 @@ struct predict_server_options {
   unsigned threads = 1;
   batcher_options batching;
   std::size_t most_body = std::size_t{64} << 20;
-  std::function<void(const std::string& line)> log;  // may be empty
+  std::int64_t resized_pixels = most_request_pixels;  // of the images of one request together
+  std::function<void(const std::string& line)> log;   // may be empty
 };
 
 class predict_server {

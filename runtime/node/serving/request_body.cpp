@@ -5,9 +5,11 @@
 #include <numeric>
 
 #include "ops/device.hpp"
+#include "runtime/base/wording.hpp"
 #include "runtime/data/file_bytes.hpp"
 #include "runtime/data/inputs.hpp"
 #include "runtime/node/images/codecs.hpp"
+#include "runtime/node/images/resize.hpp"
 
 namespace troupe {
 namespace {
@@ -24,7 +26,7 @@ float scaled(const input_format& f, double number, std::size_t k, std::size_t si
   return static_cast<float>(number * f.scale[c] - f.mean[std::min(c, f.mean.size() - 1)]);
 }
 
-expected<request_examples> of_npy(const std::string& body, const prepared_job& j, bool raw, std::int64_t most) {
+expected<request_examples> of_npy(std::string_view body, const prepared_job& j, bool raw, std::int64_t most) {
   const auto opened = npy_input_of("the body", bytes_of_caller({reinterpret_cast<const std::uint8_t*>(body.data()), body.size()}),
                                    format_of(j, raw));
   if (!opened) return unexpected(opened.error());
@@ -50,19 +52,42 @@ expected<request_examples> of_npy(const std::string& body, const prepared_job& j
   return e;
 }
 
-expected<request_examples> of_image(const std::string& body, const prepared_job& j) {
+// The pixels of an image that is resized before the net reads it; 0: it has the size of the net.
+expected<std::int64_t> resized_pixels(std::span<const std::uint8_t> file, const shape& wanted, std::int64_t before,
+                                      std::int64_t most) {
+  const auto size = images::size_of_image(file);
+  if (!size) return unexpected(size.error());
+  if (size->height == wanted[1] && size->width == wanted[2]) return 0;
+  const auto pixels = size->height * size->width;  // at most images::max_pixels
+  const auto text = std::to_string(size->height) + "x" + std::to_string(size->width) + " pixels (height x width)";
+  if (pixels > most_resized_pixels)
+    return unexpected(error("is " + text + ", more than the 2^24 that are resized here: make it smaller"));
+  if (pixels > most - before)
+    return unexpected(error("is " + text + ", which are with those before it more than the " +
+                            with_commas(static_cast<std::uint64_t>(most)) +
+                            " pixels that one request may have resized: send the images in several requests, or smaller "
+                            "(--resized-pixels of `troupe serve` is the limit)"));
+  return pixels;
+}
+
+// `before`: pixels of the request that were resized already.
+expected<request_examples> of_image(std::string_view body, const prepared_job& j, const body_options& o, std::int64_t before) {
+  const bool resize = o.resize || j.data->resizes();
   const auto s = j.data->example();
   const auto f = format_of(j, true);
   if (s.rank() != 3 || (s[0] != 1 && s[0] != 3) || f.scale.empty())
     return unexpected(error("the body is an image, but the net takes " + s.to_string() + ", not 1 or 3 channels of bytes"));
   const auto bytes = std::span(reinterpret_cast<const std::uint8_t*>(body.data()), body.size());
-  const auto made = images::decode_image(bytes, static_cast<int>(s[0]), {s[1], s[2]});
+  const auto larger = resize ? resized_pixels(bytes, s, before, o.pixels) : expected<std::int64_t>(0);
+  if (!larger) return unexpected(larger.error().in("the image"));
+  auto made = images::decode_image(bytes, static_cast<int>(s[0]), resize ? images::wanted_size{} : images::wanted_size{s[1], s[2]});
   if (!made) return unexpected(made.error().in("the image"));
-  request_examples e{std::vector<float>(static_cast<std::size_t>(s.count())), 1};
-  const auto pixels = static_cast<std::size_t>(s[1] * s[2]), channels = static_cast<std::size_t>(s[0]);
-  for (std::size_t c = 0; c < channels; ++c)
-    for (std::size_t p = 0; p < pixels; ++p)
-      e.values[c * pixels + p] = scaled(f, made->bytes[p * channels + c], c * pixels + p, e.values.size());
+  if (made->height != s[1] || made->width != s[2]) *made = images::resized(*made, s[1], s[2]);
+  request_examples e{std::vector<float>(static_cast<std::size_t>(s.count())), 1, *larger};
+  std::vector<std::uint8_t> planes;
+  planes.reserve(e.values.size());
+  images::append_planes(*made, f.order, planes);
+  for (std::size_t k = 0; k < planes.size(); ++k) e.values[k] = scaled(f, planes[k], k, planes.size());
   return e;
 }
 
@@ -172,7 +197,7 @@ class examples_reader final : public nlohmann::json_sax<nlohmann::json> {
   std::string wrong_;
 };
 
-expected<request_examples> of_json(const std::string& body, const prepared_job& j, bool raw, std::int64_t most) {
+expected<request_examples> of_json(std::string_view body, const prepared_job& j, bool raw, std::int64_t most) {
   examples_reader reader(j, raw, most, body.size());
   const bool complete = nlohmann::json::sax_parse(body, &reader);
   return std::move(reader).result(complete);
@@ -180,11 +205,12 @@ expected<request_examples> of_json(const std::string& body, const prepared_job& 
 
 }  // namespace
 
-expected<request_examples> examples_of_body(const std::string& body, const prepared_job& j, bool raw, std::int64_t most) {
+expected<request_examples> examples_of_body(std::string_view body, const prepared_job& j, const body_options& o, std::int64_t most,
+                                            std::int64_t resized) {
   const auto bytes = std::span(reinterpret_cast<const std::uint8_t*>(body.data()), body.size());
-  if (body.starts_with("\x93NUMPY")) return of_npy(body, j, raw, most);
-  if (images::is_png(bytes) || images::is_jpeg(bytes)) return of_image(body, j);
-  return of_json(body, j, raw, most);
+  if (body.starts_with("\x93NUMPY")) return of_npy(body, j, o.raw, most);
+  if (images::is_png(bytes) || images::is_jpeg(bytes)) return of_image(body, j, o, resized);
+  return of_json(body, j, o.raw, most);
 }
 
 }  // namespace troupe

@@ -7,11 +7,15 @@
 
 #include "ops/device.hpp"
 #include "runtime/base/wording.hpp"
+#include "runtime/job/amend.hpp"
 #include "runtime/job/coarse.hpp"
+#include "runtime/job/copy.hpp"
 #include "runtime/job/job_rule.hpp"
+#include "runtime/job/plan_hash.hpp"
 #include "runtime/node/config/cluster_file.hpp"
 #include "runtime/node/config/job_file.hpp"
 #include "runtime/node/config/prepare_text.hpp"
+#include "runtime/node/executor/shared_preparer.hpp"
 #include "runtime/plain/plain_loop.hpp"
 
 namespace troupe {
@@ -40,7 +44,7 @@ diagnostics merge(sim_spec& into, const std::string& file, bool faults) {
     into.examples_per_second = s.examples_per_second;
     into.measure = s.measure;
   }
-  if (s.has_faults) into.faults = s.faults, into.roles_named = s.roles_named;
+  if (s.has_faults) into.faults = s.faults, into.names_used = s.names_used;
   if (s.disk) into.disk = s.disk;
   into.nodes_named.insert(into.nodes_named.end(), s.nodes_named.begin(), s.nodes_named.end());
   return {};
@@ -53,7 +57,7 @@ expected<sim_spec, diagnostics> read_models(sim_request& a) {
   s.network.fabric = sim::fabric_kind::star;
   s.network.bytes_per_second = 1.25e9;
   const bool scenario = a.text.empty() && is_scenario(a.job);
-  a.load_plugins = a.load_plugins || !scenario;  // the user named the job's file
+  a.load_plugins = a.load_plugins || !(scenario || a.job_of_run);  // the user named the job's file
   if (scenario) {
     auto read = read_sim_file(a.job);
     if (!read) return unexpected(std::move(read).error());
@@ -162,6 +166,7 @@ void adjust(job_spec& j, std::int64_t steps, bool maths, std::int64_t buckets) {
 // Measures each layer's times for one packet on this machine, with one worker.
 expected<plain_times, diagnostics> time_layers(const prepared_job& j, const std::shared_ptr<device>& dev) {
   auto spec = j.spec;
+  spec.trains = false;
   spec.pipeline.packets = 1;
   spec.data.batch = j.graph.packet_examples;
   spec.topology = {};
@@ -220,6 +225,88 @@ void take_models(sim_setup& into, const sim_spec& s) {
   w.disk = s.disk.value_or(sim::disk_model{});
 }
 
+// Whether a fault hits daemons or machines, so that the control plane matters.
+bool needs_daemons(const sim::fault_model& m) {
+  return std::any_of(m.list.begin(), m.list.end(), [](const sim::fault& f) {
+    return at_a_moment(f.kind) || f.kind == sim::fault_kind::cut || f.kind == sim::fault_kind::disk_full;
+  });
+}
+
+// The plans of the job that make_sim() has prepared.
+class setup_plans final : public control::job_preparer {
+ public:
+  explicit setup_plans(std::shared_ptr<const prepared_job> j) : job_(std::move(j)) {}
+  expected<control::made_plan, diagnostics> first(std::uint32_t job, const control::job_text&) override {
+    auto j = copy_of(*job_);
+    j->id = job;
+    return control::made_plan{j, plan_hash(j->plan)};
+  }
+  expected<control::made_plan, diagnostics> again(const std::shared_ptr<const prepared_job>& original,
+                                                  const amendments& a) override {
+    auto j = prepare_again(original, a);
+    if (!j) return unexpected(std::move(j).error());
+    return control::made_plan{*j, plan_hash((*j)->plan)};
+  }
+
+ private:
+  const std::shared_ptr<const prepared_job> job_;
+};
+
+// The times of daemons: of messages and stores from the models of network and disk; of plans and
+// roles what daemons take (docs/measurements/recovery.md).
+sim::daemon_times times_of(const sim::world_config& w) {
+  using std::chrono::microseconds;
+  sim::daemon_times t;
+  t.plan = {microseconds(500), microseconds(1500)};
+  t.roles = {microseconds(500), microseconds(2000)};
+  t.end = {microseconds(10), microseconds(500)};
+  t.state_bytes_per_second = 8e8;
+  t.lines.silence = std::chrono::milliseconds(4400);  // 4 s, and the time between two looks
+  const auto& n = w.network;
+  if (n.fabric == sim::fabric_kind::uniform) {
+    t.control = {n.least, n.most};
+  } else {
+    const auto links = n.fabric == sim::fabric_kind::tree ? 4 : 2;
+    constexpr auto handling = std::chrono::microseconds(100);  // by both daemons
+    t.control = {links * n.latency, links * n.latency + n.jitter + handling};
+  }
+  if (w.disk.latency > duration{}) t.store = {w.disk.latency, w.disk.latency};
+  t.store_bytes_per_second = w.disk.bytes_per_second;
+  return t;
+}
+
+// The daemons of the virtual cluster. The first node has the coordinator's daemon if none is named.
+sim::cluster_config daemons_of(const sim_setup& s, const std::shared_ptr<const prepared_job>& full, std::vector<node_spec> nodes,
+                               const sim_request& a, std::shared_ptr<device> dev) {
+  sim::cluster_config c;
+  c.world = s.world;
+  c.times = times_of(s.world);
+  c.cluster.name = "sim";
+  const auto coordinates = [](const node_spec& n) { return std::count(n.roles.begin(), n.roles.end(), "coordinator") > 0; };
+  if (std::none_of(nodes.begin(), nodes.end(), coordinates)) nodes.front().roles.push_back("coordinator");
+  c.cluster.nodes = std::move(nodes);
+  c.job = {a.job, a.text, a.overrides};
+  c.all = full->all;
+  if (s.maths) c.dev = std::move(dev);
+  c.numerics = "sim";
+  control::shared_preparer::change then;
+  if (s.buckets > 0) then = [buckets = s.buckets](const prepared_job& j) { return make_coarse(j, buckets, j.nodes); };
+  if (s.buckets == 0 && !s.maths) then = [](const prepared_job& j) { return make_counted(j, j.nodes); };
+  c.plans = [full, then] { return std::make_shared<control::shared_preparer>(std::make_shared<setup_plans>(full), then); };
+  return c;
+}
+
+// The faults, and daemons if one of them hits a daemon. `full`: the job with its own layers.
+void take_faults(sim_setup& s, const sim_spec& models, const std::shared_ptr<const prepared_job>& full,
+                 std::vector<node_spec> nodes, const sim_request& a, const std::shared_ptr<device>& dev) {
+  s.same_bits = full->all->modes.find(full->spec.train.sync.kind)->lockstep;
+  if (!a.daemons && !needs_daemons(models.faults)) return;
+  s.machine_faults = models.faults;
+  std::erase_if(s.machine_faults.list, [](const sim::fault& f) { return of_the_wire(f.kind); });
+  s.world.faults = wire_faults(models.faults);
+  s.daemons = daemons_of(s, full, std::move(nodes), a, dev);
+}
+
 diagnostics read_text(sim_request& a) {
   if (!a.text.empty()) return {};
   auto text = read_config_text(a.job);
@@ -272,14 +359,11 @@ expected<sim_setup, diagnostics> make_sim(sim_request a, std::shared_ptr<device>
     if (!counted) return unexpected(std::move(counted).error());
     s.job = *counted;
   }
-  if (auto bad = check_nodes(models, static_cast<std::uint32_t>(nodes.size())); !bad.empty()) return unexpected(bad);
-  if (auto bad = find_roles(models, s.job->plan); !bad.empty()) return unexpected(bad);
-  s.job->restarts = std::any_of(models.faults.list.begin(), models.faults.list.end(),
-                                [](const sim::fault& f) { return f.kind == sim::fault_kind::crash; });
+  for (const auto& n : nodes) s.world.node_names.push_back(n.name);
+  if (auto bad = find_nodes(models, s.world.node_names); !bad.empty()) return unexpected(bad);
   s.world.seed = a.seed < 0 ? 1 : static_cast<std::uint64_t>(a.seed);
   take_models(s, models);
   s.world.dev = s.maths ? dev.get() : nullptr, s.world.maths = s.job->spec.maths;
-  for (const auto& n : nodes) s.world.node_names.push_back(n.name);
   if (models.examples_per_second > 0) {
     // Forward plus backward take three times the forward's flops.
     const auto examples = static_cast<double>(s.job->graph.packet_examples);
@@ -287,12 +371,12 @@ expected<sim_setup, diagnostics> make_sim(sim_request a, std::shared_ptr<device>
   }
   if (models.measure)
     if (auto bad = measure(s, *full, dev); !bad.empty()) return unexpected(std::move(bad));
+  take_faults(s, models, full, std::move(nodes), a, dev);
   return s;
 }
 
 void begin_sim(const sim_setup& s, sim::world& world) {
   for (const auto& r : s.job->plan.roles) world.add(r.id, r.node, make_role(s.job, r.id), r.device);
-  world.remake = [&s](role_id r, std::uint32_t incarnation) { return make_role(s.job, r, incarnation); };
   if (!s.measured.empty())
     world.measured = [&s](role_id r, const task_cost& c) -> std::optional<duration> {
       const auto& [f, b] = s.measured[index_of(r)];

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "runtime/base/result.hpp"
 #include "runtime/job/job.hpp"
 #include "runtime/node/config/sim_file.hpp"
+#include "runtime/node/simulation/sim_cluster.hpp"
 #include "runtime/sim/world.hpp"
 
 namespace troupe {
@@ -22,7 +24,9 @@ struct sim_request {
   std::string network;                 // file with [network] and [compute]
   std::string faults;                  // file with [[fault]]
   std::string maths;                   // "real" or "none"; empty: the scenario's value, or "real"
+  bool job_of_run = false;             // `job` lies in a run folder: its plugins are loaded only with load_plugins
   bool load_plugins = false;           // also those of a job that a scenario names (job_text::load_plugins)
+  bool daemons = false;                // simulate daemons, even without a fault that hits one
   unsigned nodes = 0;                  // one worker on each; 0: the scenario's value
   std::int64_t seed = -1, buckets = -1, steps = 0;
 };
@@ -37,6 +41,11 @@ struct sim_setup {
   // With [compute] measure: seconds of each stage's forward and backward for one packet, by role;
   // otherwise empty.
   std::vector<std::pair<double, double>> measured;
+  // If daemons are simulated: the cluster, and the faults that hit daemons and machines. Only
+  // faults of the wire are in `world`.
+  std::optional<sim::cluster_config> daemons;
+  sim::fault_model machine_faults;
+  bool same_bits = false;  // the job's weights do not depend on failures
 };
 
 // Returns the simulation, or the errors in the user's files and options.

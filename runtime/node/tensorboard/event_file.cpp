@@ -75,6 +75,11 @@ event_file::~event_file() {
   ::close(file_);
 }
 
+void event_file::restart(std::uint64_t step, double wall_time) {
+  constexpr std::uint64_t start = 1;  // SessionLog.SessionStatus
+  append(proto_message{}.real(1, wall_time).number(2, step).bytes(7, proto_message{}.number(1, start).encoded()).encoded());
+}
+
 void event_file::scalar(std::uint64_t step, double wall_time, std::string_view tag, double value) {
   record(step, wall_time, proto_message{}.bytes(1, tag).real32(2, static_cast<float>(value)).encoded());
 }

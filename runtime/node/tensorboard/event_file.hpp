@@ -40,6 +40,8 @@ class event_file {
   event_file& operator=(event_file&& other) noexcept;
   ~event_file();  // flushes
 
+  // A SessionLog START: readers forget what earlier records say about this step and later ones.
+  void restart(std::uint64_t step, double wall_time);
   void scalar(std::uint64_t step, double wall_time, std::string_view tag, double value);
   void histogram(std::uint64_t step, double wall_time, std::string_view tag, const value_histogram& h);
   void image(std::uint64_t step, double wall_time, std::string_view tag, const summary_image& image);

@@ -14,7 +14,8 @@
 //   log.weights(s.step, now, s.named);    // e.g. every store "best" and "weights"
 //   if (auto bad = log.flush()) ...       // about once a second, and at the end
 //
-// `now`: seconds since 1970. A job that continues opens the folder again and writes a new file.
+// `now`: seconds since 1970. A job that continues opens the folder again and writes a new file,
+// which begins with restart().
 // Errors: as in event_file.hpp. Threads: one at a time (the recorder's).
 #pragma once
 
@@ -32,6 +33,8 @@ class tensorboard_log {
  public:
   static expected<tensorboard_log, record_error> open(const std::filesystem::path& folder, double wall_time);
 
+  // Steps from this one on are repeated: what earlier records say about them is forgotten.
+  void restart(std::uint64_t step, double wall_time) { file_.restart(step, wall_time); }
   void event(const event_effect& e, double wall_time);
   // `named`: weights in layer order, in host memory. Shows the first of rank 4 if it has 1 or 3
   // input channels; otherwise nothing.

@@ -19,13 +19,39 @@ TEST(best_weights, a_higher_accuracy_is_better) {
   EXPECT_FALSE(b.so_far()) << "not before it is stored";
   EXPECT_EQ(b.stored().step, 10u);
   EXPECT_FALSE(b.pending());
-  EXPECT_FALSE(b.note({20, 0.5, 1})) << "equal";
+  EXPECT_FALSE(b.note({20, 0.5, 9})) << "equal";
   EXPECT_FALSE(b.note({30, std::nan(""), 1}));
   EXPECT_FALSE(b.pending());
   EXPECT_TRUE(b.note({40, 0.75, 20}));
   b.give_up();
   EXPECT_EQ(b.so_far()->step, 10u);
   EXPECT_TRUE(b.note({50, 0.625, 1})) << "the better one has not been stored";
+}
+
+TEST(best_weights, of_equal_accuracies_the_lower_loss_is_better) {
+  best_weights b(true, best_evaluation{10, 0.5, 0.56});
+  EXPECT_FALSE(b.note({20, 0.5, 0.57}));
+  EXPECT_FALSE(b.note({20, 0.5, std::nan("")}));
+  EXPECT_TRUE(b.note({30, 0.5, 0.007}));
+  EXPECT_EQ(b.stored().step, 30u);
+  best_weights unknown(true, best_evaluation{10, 0.5, std::nan("")});
+  EXPECT_TRUE(unknown.note({20, 0.5, 3}));
+}
+
+TEST(best_so_far, names_the_best_of_the_steps_that_remain_after_the_job_has_gone_back) {
+  best_so_far b;
+  EXPECT_FALSE(b.note({5, std::nan(""), 1}));
+  EXPECT_FALSE(b.best());
+  EXPECT_TRUE(b.note({10, 0.5, 2}));
+  EXPECT_FALSE(b.note({20, 0.25, 1}));
+  EXPECT_TRUE(b.note({30, 0.75, 2}));
+  EXPECT_TRUE(b.note({40, 0.75, 1}));
+  b.go_back(30);
+  EXPECT_EQ(b.best()->step, 30u);
+  b.go_back(29);
+  EXPECT_EQ(b.best()->step, 10u);
+  b.go_back(0);
+  EXPECT_FALSE(b.best());
 }
 
 TEST(best_weights, without_accuracy_a_lower_loss_is_better) {

@@ -52,7 +52,7 @@ TEST(boundary, makes_one_checkpoint_per_interval) {
   job last(lockstep(), r);
   last.at(24);
   EXPECT_EQ(last.all(), (std::vector<todo>{todo::evaluate, todo::collect}));
-  EXPECT_EQ(last.b.why(), purpose::last) << "weights are written, without a checkpoint";
+  EXPECT_EQ(last.b.why(), purpose::last) << "one collection, for the weights and the checkpoint";
 }
 
 TEST(boundary, no_evaluation_is_due_at_the_first_step) {
@@ -80,6 +80,21 @@ TEST(boundary, collects_the_best_weights_before_training_continues) {
   EXPECT_FALSE(j.b.collected(10));
   EXPECT_EQ(j.next(), todo::train);
   EXPECT_EQ(j.end(), 20u);
+}
+
+TEST(boundary, an_evaluation_counts_if_it_is_due_or_requested) {
+  job due;
+  EXPECT_EQ(due.at(100).next(), todo::evaluate);
+  EXPECT_TRUE(due.b.evaluation_counts());
+  auto rules = hundred_steps();
+  rules.last_step = 95;
+  job last(lockstep(), rules);
+  EXPECT_EQ(last.at(95).next(), todo::evaluate);
+  EXPECT_FALSE(last.b.evaluation_counts()) << "made only because the job ends";
+  job requested(lockstep(), rules);
+  requested.b.want_evaluation(95);
+  EXPECT_EQ(requested.at(95).next(), todo::evaluate);
+  EXPECT_TRUE(requested.b.evaluation_counts());
 }
 
 TEST(boundary, one_collection_serves_a_checkpoint_or_the_end_and_the_best_weights) {

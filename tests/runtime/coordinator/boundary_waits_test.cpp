@@ -175,16 +175,6 @@ TEST(boundary, waits_while_blocks_are_collected) {
   EXPECT_EQ(j.next(), todo::collect) << "the second request makes another checkpoint";
 }
 
-TEST(boundary, waits_until_lost_sums_are_computed_again) {
-  job j;
-  j.at(10).f.sums_lost = true;
-  EXPECT_EQ(j.next(), todo::wait);
-  j.f.sums_lost = false;
-  EXPECT_EQ(j.next(), todo::evaluate);
-  j.at(3).f.sums_lost = true;
-  EXPECT_EQ(j.next(), todo::train) << "not at a boundary";
-}
-
 TEST(boundary, the_end_and_a_handover_wait_for_staleness_answers) {
   job j;
   j.at(5).f.observing = true;

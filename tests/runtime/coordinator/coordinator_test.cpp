@@ -1,5 +1,6 @@
 // The coordinator routes each kind of message to its object, and turns the results into messages
 // and events.
+// size: the cases of one subject share their fixture
 #include "runtime/coordinator/coordinator.hpp"
 
 #include <gmock/gmock.h>
@@ -20,14 +21,14 @@ using ::testing::IsEmpty;
 
 // The coordinator of a job of 20 steps for one worker on one node, with four packets a step.
 struct seat {
-  job_spec job = graph_test::small_net();
+  job_spec job;
   std::shared_ptr<model_graph> graph;
   std::shared_ptr<job_plan> plan;
   std::unique_ptr<coordinator> role;
   effects out;
   time_point now{};
 
-  explicit seat(std::function<void(coordinator_config&)> change = {}) {
+  explicit seat(std::function<void(coordinator_config&)> change = {}, job_spec j = graph_test::small_net()) : job(std::move(j)) {
     graph = std::make_shared<model_graph>(graph_test::try_graph(job).value());
     plan = std::make_shared<job_plan>(make_plan(job, *graph, graph_test::nodes_named({"n1"}), {{}, true, 1, 0}).value());
     coordinator_config c;
@@ -59,6 +60,27 @@ struct seat {
         h.packet = p;
         h.phase = static_cast<std::uint8_t>(phase::train);
       });
+  }
+  // Answers the collection, with `of_param_1` for the blocks of parameter 1 and 1 for the others,
+  // and joins them.
+  void answer_collection(double of_param_1 = 1) {
+    const auto dev = make_cpu_device();
+    const auto request = sent<collect>().at(0).second.request;
+    for (const auto& b : plan->blocks) {
+      auto value = tensor::allocate(*dev, {b.count}, dtype::f32);
+      dev->fill(b.param == 1 ? of_param_1 : 1.0, value);
+      deliver(state{request, b.id, value, {}}, b.shard);
+    }
+    const auto task = std::get<run_effect>(out.list().at(0));
+    task_context c{*dev};
+    task.work(c);
+    deliver(finished{task.token});
+  }
+  std::vector<std::string> stored() {
+    std::vector<std::string> list;
+    for (auto& e : out.list())
+      if (auto* x = std::get_if<store_effect>(&e)) list.push_back(name_of(x->what));
+    return list;
   }
   role_id named(const std::string& name) const {
     for (const auto& r : plan->roles)
@@ -141,6 +163,43 @@ TEST(coordinator, evaluates_at_a_boundary_and_continues) {
   EXPECT_THAT(s.granted(), ElementsAre(13u));
 }
 
+TEST(coordinator, drops_reports_whose_weights_are_malformed) {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN(), infinite = std::numeric_limits<double>::infinity();
+  seat s;
+  s.deliver(start{});
+  for (std::uint64_t k = 0; k < 10; ++k) s.step(k);
+  const auto tell = [&](const char* layer, std::vector<double> weights) {
+    s.deliver(report{{{layer, 0.5}}, 2, std::move(weights)}, s.named(std::string("worker0/") + layer), [](header& h) {
+      h.step = 1;
+      h.phase = static_cast<std::uint8_t>(phase::test);
+    });
+  };
+  tell("accuracy", {2});
+  std::uint64_t malformed = 0;
+  for (const auto& wrong : std::vector<std::vector<double>>{{nan}, {infinite}, {-1}, {1, 1}}) {
+    tell("loss", wrong);
+    EXPECT_THAT(s.events(), IsEmpty());
+    EXPECT_EQ(s.role->dropped()[drop_reason::malformed], ++malformed);
+  }
+  tell("loss", {2});
+  EXPECT_THAT(s.events(), ElementsAre("eval 10"));
+}
+
+TEST(coordinator, an_evaluation_of_which_no_label_counts_is_not_the_best) {
+  auto without_accuracy = graph_test::small_net();
+  without_accuracy.layers.erase(without_accuracy.layers.begin() + 3);
+  seat s([](coordinator_config& c) { c.keeps_best = true; }, std::move(without_accuracy));
+  s.deliver(start{});
+  for (std::uint64_t k = 0; k < 10; ++k) s.step(k);
+  s.deliver(report{{{"loss", 0}}, 2, {0}}, s.named("worker0/loss"), [](header& h) {
+    h.step = 1;
+    h.phase = static_cast<std::uint8_t>(phase::test);
+  });
+  EXPECT_THAT(s.events(), ElementsAre("eval 10"));
+  EXPECT_THAT(s.sent<collect>(), IsEmpty());
+  EXPECT_THAT(s.granted(), ElementsAre(13u));
+}
+
 TEST(coordinator, pauses_after_the_granted_steps_and_resumes) {
   seat s;
   s.deliver(start{});
@@ -205,30 +264,38 @@ TEST(coordinator, refuses_an_evaluation_without_test_data) {
 }
 
 TEST(coordinator, collects_and_stores_a_stopped_job_and_ends_it) {
-  const auto dev = make_cpu_device();
   seat s;
   s.deliver(start{});
   s.say({stop_command{}});
   for (std::uint64_t k = 0; k < 3; ++k) s.step(k);
   ASSERT_EQ(s.sent<collect>().size(), s.plan->shards.size());
-  const auto request = s.sent<collect>()[0].second.request;
-  for (const auto& b : s.plan->blocks) {
-    auto value = tensor::allocate(*dev, {b.count}, dtype::f32);
-    dev->fill(0.5, value);
-    s.deliver(state{request, b.id, value, {}}, b.shard);
-  }
-  ASSERT_EQ(s.out.list().size(), 1u);
-  const auto task = std::get<run_effect>(s.out.list()[0]);
-  task_context c{*dev};
-  task.work(c);
-  s.deliver(finished{task.token});
-  std::vector<std::string> stored;
-  for (auto& e : s.out.list())
-    if (auto* x = std::get_if<store_effect>(&e)) stored.push_back(name_of(x->what));
-  EXPECT_THAT(stored, ElementsAre("checkpoint", "weights"));
+  s.answer_collection();
+  EXPECT_THAT(s.stored(), ElementsAre("checkpoint", "weights"));
   EXPECT_THAT(s.events(), ElementsAre("checkpoint 3", "done 3"));
   s.say({pause_command{}});
   EXPECT_THAT(s.out.list(), IsEmpty()) << "messages after the end are ignored";
+}
+
+// So that a job that is done can be extended.
+TEST(coordinator, stores_a_checkpoint_of_the_last_step_when_the_job_has_an_interval) {
+  for (const auto& interval : {checkpoint_interval{}, checkpoint_interval{2, 0}, checkpoint_interval{0, 300}}) {
+    seat s([&](coordinator_config& c) {
+      c.last_step = 1;
+      c.eval_every = c.eval_packets = 0;
+      c.checkpoints = interval;
+    });
+    s.deliver(start{});
+    s.step(0);
+    ASSERT_EQ(s.sent<collect>().size(), s.plan->shards.size());
+    s.answer_collection();
+    if (interval.any()) {
+      EXPECT_THAT(s.stored(), ElementsAre("checkpoint", "weights"));
+      EXPECT_THAT(s.events(), ElementsAre("checkpoint 1", "done 1"));
+    } else {
+      EXPECT_THAT(s.stored(), ElementsAre("weights"));
+      EXPECT_THAT(s.events(), ElementsAre("done 1"));
+    }
+  }
 }
 
 TEST(coordinator, makes_a_checkpoint_once_per_interval) {
@@ -248,17 +315,7 @@ TEST(coordinator, makes_a_checkpoint_once_per_interval) {
   s.step(2);
   s.step(3);
   EXPECT_EQ(s.sent<collect>().size(), s.plan->shards.size());
-  const auto dev = make_cpu_device();
-  const auto request = s.sent<collect>()[0].second.request;
-  for (const auto& b : s.plan->blocks) {
-    auto value = tensor::allocate(*dev, {b.count}, dtype::f32);
-    dev->fill(1.0, value);
-    s.deliver(state{request, b.id, value, {}}, b.shard);
-  }
-  const auto task = std::get<run_effect>(s.out.list()[0]);
-  task_context c{*dev};
-  task.work(c);
-  s.deliver(finished{task.token});
+  s.answer_collection();
   EXPECT_THAT(s.events(), ElementsAre("checkpoint 4"));
   EXPECT_THAT(s.granted(), ElementsAre(7u));
   s.now += 59s;
@@ -268,7 +325,6 @@ TEST(coordinator, makes_a_checkpoint_once_per_interval) {
 
 // Weights that are not finite are stored neither as a checkpoint nor as the result.
 TEST(coordinator, weights_that_are_not_finite_end_the_job_and_are_not_stored) {
-  const auto dev = make_cpu_device();
   for (const auto& given : {command{stop_command{}}, command{checkpoint_command{}}}) {
     const auto* word = name_of(given);
     seat s;
@@ -276,16 +332,7 @@ TEST(coordinator, weights_that_are_not_finite_end_the_job_and_are_not_stored) {
     s.say(given);
     for (std::uint64_t k = 0; k < 3; ++k) s.step(k);
     ASSERT_EQ(s.sent<collect>().size(), s.plan->shards.size()) << word;
-    const auto request = s.sent<collect>()[0].second.request;
-    for (const auto& b : s.plan->blocks) {
-      auto value = tensor::allocate(*dev, {b.count}, dtype::f32);
-      dev->fill(b.param == 1 ? std::numeric_limits<double>::quiet_NaN() : 1.0, value);
-      s.deliver(state{request, b.id, value, {}}, b.shard);
-    }
-    const auto task = std::get<run_effect>(s.out.list().at(0));
-    task_context c{*dev};
-    task.work(c);
-    s.deliver(finished{task.token});
+    s.answer_collection(std::numeric_limits<double>::quiet_NaN());
     for (auto& e : s.out.list()) EXPECT_FALSE(std::holds_alternative<store_effect>(e)) << word;
     EXPECT_THAT(s.events(), ElementsAre("error 3")) << word;
     EXPECT_EQ(s.text(), "'a.bias' is not finite at step 3: nothing is stored") << word;
@@ -295,7 +342,6 @@ TEST(coordinator, weights_that_are_not_finite_end_the_job_and_are_not_stored) {
 // The accuracy of an evaluation may be the best although a weight is not finite. The job goes on:
 // keeping the best weights does not disturb it.
 TEST(coordinator, does_not_store_best_weights_that_are_not_finite) {
-  const auto dev = make_cpu_device();
   for (const bool finite : {true, false}) {
     seat s([](coordinator_config& c) { c.keeps_best = true; });
     s.deliver(start{});
@@ -309,16 +355,7 @@ TEST(coordinator, does_not_store_best_weights_that_are_not_finite) {
     ASSERT_EQ(s.sent<collect>().size(), s.plan->shards.size());
     EXPECT_EQ(s.sent<collect>()[0].first.version, 10u);
     EXPECT_FALSE(s.sent<collect>()[0].second.with_state);
-    const auto request = s.sent<collect>()[0].second.request;
-    for (const auto& b : s.plan->blocks) {
-      auto value = tensor::allocate(*dev, {b.count}, dtype::f32);
-      dev->fill(b.param == 1 && !finite ? std::numeric_limits<double>::quiet_NaN() : 1.0, value);
-      s.deliver(state{request, b.id, value, {}}, b.shard);
-    }
-    const auto task = std::get<run_effect>(s.out.list().at(0));
-    task_context c{*dev};
-    task.work(c);
-    s.deliver(finished{task.token});
+    s.answer_collection(finite ? 1.0 : std::numeric_limits<double>::quiet_NaN());
     std::size_t stores = 0;
     for (auto& e : s.out.list()) stores += std::holds_alternative<store_effect>(e) ? 1 : 0;
     EXPECT_EQ(stores, finite ? 1u : 0u);
@@ -368,22 +405,6 @@ TEST(coordinator, refuses_commands_that_it_cannot_execute) {
   EXPECT_EQ(s.text(), "the mode has changed meanwhile (now bsp): repeat the command");
   s.say({handover_command{mode_choice::of("bsp")}});
   EXPECT_THAT(s.events(), IsEmpty());
-}
-
-TEST(coordinator, repeats_grants_and_open_requests_to_a_restarted_worker) {
-  seat s;
-  s.deliver(start{});
-  s.say({staleness_command{}});
-  ASSERT_EQ(s.sent<observe>().size(), 1u);
-  s.deliver(ready{ready::what_of::joined}, s.plan->workers[0], [](header& h) {
-    h.incarnation = 1;
-    h.step = 2;
-  });
-  EXPECT_THAT(s.granted(), ElementsAre(3u, 5u)) << "the former grant, and further steps after those it does not report";
-  EXPECT_EQ(s.sent<observe>().size(), 1u);
-  EXPECT_THAT(s.events(), ElementsAre("step 1", "step 2"));
-  s.deliver(observation{}, s.plan->workers[0]);
-  EXPECT_THAT(s.events(), ElementsAre("staleness 2"));
 }
 
 TEST(coordinator, a_lost_node_ends_the_job_and_the_error_names_its_roles) {

@@ -62,33 +62,6 @@ TEST(evaluation_round, does_not_count_for_a_step_when_weights_change_during_it) 
   EXPECT_FALSE(e.weights_evaluated(11));
 }
 
-TEST(evaluation_round, discards_its_reports_when_the_tester_was_restarted) {
-  evaluation_round e({0, 0, -1});
-  EXPECT_FALSE(e.tester_lives(0));
-  e.begin(10, std::nullopt, true, {2, 1});
-  e.take(0, 5, announced);
-  EXPECT_FALSE(e.tester_lives(0)) << "the incarnation that began the round";
-  EXPECT_TRUE(e.tester_lives(1));
-  EXPECT_EQ(e.missing(), 2u) << "reports of the former incarnation are discarded";
-  e.take(0, 5, announced);
-  EXPECT_FALSE(e.tester_lives(1)) << "this incarnation is known";
-  EXPECT_EQ(e.missing(), 1u);
-  EXPECT_TRUE(e.is(1)) << "the round itself stays";
-}
-
-TEST(evaluation_round, keeps_its_reports_when_they_are_not_of_the_former_tester) {
-  evaluation_round e({0, 0, -1});
-  EXPECT_FALSE(e.tester_lives(1));
-  e.begin(10, std::nullopt, true, {2, 1});
-  e.take(0, 5, announced);
-  EXPECT_FALSE(e.tester_lives(1)) << "the round began with this incarnation";
-  evaluation_round all({0, 0, -1});
-  all.begin(10, 10, false, {2, 1});
-  all.take(0, 5, announced);
-  EXPECT_FALSE(all.tester_lives(3));
-  EXPECT_EQ(all.missing(), 1u);
-}
-
 TEST(evaluation_round, is_due_once_in_every_interval) {
   evaluation_round e({0, 0, -1});
   EXPECT_FALSE(e.due(9, 10));
@@ -119,16 +92,6 @@ TEST(evaluation_round, continues_the_count_of_the_previous_plan) {
   EXPECT_FALSE(e.weights_evaluated(40)) << "the weights of a new plan are evaluated again";
   e.begin(50, 50, false, {1, 1});
   EXPECT_TRUE(e.is(5));
-}
-
-TEST(evaluation_round, returns_the_workers_that_evaluate_later_once) {
-  evaluation_round e({0, 0, -1});
-  e.put_off(3, true);
-  e.put_off(1, true);
-  e.put_off(2, true);
-  e.put_off(2, false);
-  EXPECT_THAT(e.take_put_off(), ElementsAre(1u, 3u));
-  EXPECT_TRUE(e.take_put_off().empty());
 }
 
 // A metric for which less is better is not the accuracy.

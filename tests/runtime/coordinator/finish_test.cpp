@@ -59,6 +59,21 @@ TEST(finish, patience_counts_evaluations_in_a_row_without_a_better_accuracy) {
   EXPECT_FALSE(after_evaluation(other, {.accuracy = 0.1})) << "each job has its own count";
 }
 
+TEST(finish, patience_counts_losses_without_an_accuracy_or_by_its_measure) {
+  finish_spec s;
+  s.patience = 2;
+  const auto alone = made(s);
+  std::vector<bool> ends;
+  for (const double loss : {3.0, 2.0, 2.5, 1.5, 1.5, 1.6}) ends.push_back(after_evaluation(alone, {.loss = loss}));
+  EXPECT_EQ(ends, (std::vector<bool>{false, false, false, false, false, true}));
+  s.measure = "loss";
+  const auto by_loss = made(s);
+  EXPECT_FALSE(after_evaluation(by_loss, {.loss = 3, .accuracy = 0.5}));
+  EXPECT_FALSE(after_evaluation(by_loss, {.loss = 4, .accuracy = 0.6}));
+  EXPECT_TRUE(after_evaluation(by_loss, {.loss = 4, .accuracy = 0.7}));
+  EXPECT_EQ(memory_of(by_loss), (std::map<std::string, std::string>{{"patience", "2 -3"}}));
+}
+
 TEST(finish, any_condition_ends_the_job_and_all_receive_every_fact) {
   finish_spec s;
   s.patience = 2;

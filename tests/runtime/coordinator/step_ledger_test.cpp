@@ -1,11 +1,11 @@
-// The coordinator's counts: each report counts once, steps complete in order, and late reports of a
-// former incarnation are dropped.
+// The coordinator's counts: each report counts once, and steps complete in order.
 #include "runtime/coordinator/step_ledger.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 #include <utility>
 
@@ -85,20 +85,13 @@ TEST(report_sheet, computes_means_over_examples_layer_by_layer) {
               ElementsAre(std::pair<std::string, double>{"loss", 1.75}, std::pair<std::string, double>{"accuracy", 0.25}));
 }
 
-TEST(report_sheet, does_not_await_or_accept_reports_that_were_given_up) {
-  report_sheet s(3, 2, {{0, 2}, {2, 1}});
-  s.take(0, 3, told_of("loss", 1));
-  s.give_up_packet(0);
-  s.give_up_packet(0);
-  EXPECT_EQ(s.missing(), 4u);
-  EXPECT_FALSE(s.take(0, 4, told_of("accuracy", 1)));
-  s.give_up_worker(0);
-  EXPECT_EQ(s.missing(), 2u);
-  EXPECT_TRUE(s.complete_of(0));
-  s.take(2, 3, told_of("loss", 1));
-  s.take(2, 4, told_of("accuracy", 1));
-  s.give_up_packet(2);
-  EXPECT_TRUE(s.complete()) << "a complete packet has no reports to give up";
+TEST(report_sheet, the_loss_is_not_a_number_if_nothing_counts) {
+  const auto g = graph_test::try_graph(graph_test::small_net()).value();
+  report_sheet s(1, 1);
+  s.take(0, 0, {{{"accuracy", 0.0}, {"loss", 0.0}}, 2, {0, 0}});
+  const auto means = s.means(g);
+  ASSERT_EQ(means.size(), 2u);
+  for (const auto& [name, value] : means) EXPECT_EQ(std::isnan(value), name == "loss") << name << " " << value;
 }
 
 TEST(report_sheet, derives_the_reporting_stages_from_the_graph_and_the_plan) {
@@ -175,96 +168,24 @@ TEST(step_ledger, counts_the_progress_of_each_worker) {
   EXPECT_EQ(c.ledger.max_done(), 6u);
 }
 
-TEST(step_ledger, does_not_await_a_restarted_worker_below_its_join_step) {
-  counted c;
-  c.grant(3);
-  c.tell(0, {0, 1, 4});
-  c.tell(1, {0, 1, 4});
-  c.tell(2, {0, 1, 4});
-  c.ledger.give_up_before(1, 2);
-  EXPECT_THAT(c.complete(), ElementsAre(0u, 1u));
-  EXPECT_EQ(c.ledger.done(1), 2u);
-  EXPECT_TRUE(c.ledger.take(2, 2, 7, told_of("loss", 1))) << "its reports from that step on count";
-}
-
-TEST(step_ledger, drops_late_reports_of_a_restarted_worker) {
-  counted c;
-  c.grant(3);
-  c.tell(0, {2});
-  c.ledger.give_up_before(1, 2);
-  EXPECT_FALSE(c.ledger.take(0, 3, 7, told_of("loss", 99)));
-  EXPECT_FALSE(c.ledger.take(1, 2, 7, told_of("loss", 99))) << "a step without reports so far";
-  c.tell(0, {0, 1, 4});
-  EXPECT_THAT(c.complete(), ElementsAre(0u));
-}
-
-TEST(step_ledger, an_earlier_join_step_does_not_undo_a_later_one) {
-  counted c;
-  c.grant(5);
-  c.ledger.give_up_before(0, 4);
-  c.ledger.give_up_before(0, 2);
-  EXPECT_FALSE(c.ledger.take(3, 0, 7, told_of("loss", 1)));
-}
-
-TEST(step_ledger, steps_without_possible_reports_complete_when_opened) {
-  step_ledger alone(
-      [] {
-        job_plan p;
-        p.packets = 1;
-        p.ranges = {{0, 1}};
-        p.workers = {role_id{1}};
-        return p;
-      }(),
-      1, 0);
-  alone.grant(0, 5);
-  alone.give_up_before(0, 3);
-  EXPECT_THAT(alone.take_complete(), IsEmpty());
-  alone.open_below(3);
-  EXPECT_EQ(alone.take_complete().size(), 3u);
-  EXPECT_EQ(alone.completed(), 3u);
-}
-
-TEST(step_ledger, gives_up_packets_only_in_steps_that_have_a_report) {
-  counted c;
-  c.grant(3);
-  c.tell(0, {0, 1, 2, 3});
-  c.tell(1, {0});
-  c.ledger.give_up_packets([](std::uint64_t step, std::uint32_t packet) { return step == 0 && packet == 4; });
-  EXPECT_THAT(c.complete(), ElementsAre(0u));
-  EXPECT_TRUE(c.ledger.take(1, 4, 7, told_of("loss", 1)));
-  EXPECT_TRUE(c.ledger.take(2, 4, 7, told_of("loss", 1)));
-}
-
-TEST(step_ledger, recognises_a_second_join_of_the_same_incarnation) {
-  counted c;
-  EXPECT_FALSE(c.ledger.meet(1, 0)) << "incarnation 0 is not recorded";
-  EXPECT_FALSE(c.ledger.meet(1, 0));
-  EXPECT_FALSE(c.ledger.meet(1, 2));
-  EXPECT_TRUE(c.ledger.meet(1, 2));
-  EXPECT_FALSE(c.ledger.meet(1, 3));
-  EXPECT_EQ(c.ledger.life(1), 3u);
-  EXPECT_FALSE(c.ledger.meet(3, 1)) << "workers of placed layers count too";
-  EXPECT_EQ(c.ledger.life(0), 0u);
-}
-
-// The ledger counted anew from all reports, for any order of reports, grants and restarts.
+// The ledger counted anew from all reports, for any order of reports and grants.
 struct counted_anew {
   static constexpr std::uint32_t steps = 8, packets = 5, workers = 3;
   bool have[steps][packets] = {};
   bool seen[steps] = {};  // the step has had a report: its sheet exists
-  std::uint64_t completed = 0, granted[workers] = {}, done[workers] = {}, joined_at[workers] = {};
+  std::uint64_t completed = 0, granted[workers] = {}, done[workers] = {};
 
   static std::uint32_t owner(std::uint32_t packet) { return packet / 2; }
   bool complete_of(std::uint64_t step, std::uint32_t worker) const {
     for (std::uint32_t p = 0; p < packets; ++p)
-      if (owner(p) == worker && !have[step][p] && step >= joined_at[worker]) return false;
+      if (owner(p) == worker && !have[step][p]) return false;
     return true;
   }
   std::uint64_t max_granted() const { return *std::max_element(granted, granted + workers); }
   bool take(std::uint64_t step, std::uint32_t packet) {
     if (step < completed || step >= max_granted()) return false;
     seen[step] = true;
-    if (have[step][packet] || step < joined_at[owner(packet)]) return false;
+    if (have[step][packet]) return false;
     return have[step][packet] = true;
   }
   void take_complete() {
@@ -295,9 +216,6 @@ TEST(step_ledger, progress_equals_that_counted_anew_from_all_reports) {
         const auto until = std::min<std::uint64_t>(want.granted[w] + 2, counted_anew::steps);
         EXPECT_EQ(c.ledger.grant(w, until), until > want.granted[w]);
         want.granted[w] = std::max(want.granted[w], until);
-      } else if (kind == 1 && random() % 4 == 0 && step <= want.granted[w]) {
-        c.ledger.give_up_before(w, step);
-        want.joined_at[w] = std::max<std::uint64_t>(want.joined_at[w], step);
       } else {
         ASSERT_EQ(c.ledger.take(step, packet, 7, told_of("loss", 1)), want.take(step, packet)) << "run " << run << ", " << i;
       }

@@ -133,7 +133,7 @@ TEST(plan_memory, two_nodes_hold_copies_of_each_others_blocks) {
   ASSERT_EQ(all, parameters);
   ASSERT_EQ(cut, 2400) << "a.weight";
   ASSERT_GT(second_whole, 0);
-  EXPECT_EQ(h.of("shard0").parameters, 2 * first) << "and the previous values, for a restarted worker";
+  EXPECT_EQ(h.of("shard0").parameters, 2 * first) << "and the previous values, for surviving state";
   EXPECT_EQ(h.of("shard1").parameters, 2 * (all - first));
   EXPECT_EQ(h.of("shard0").gradients + h.of("shard1").gradients, cut) << "there is no gradient memory to compute new weights in";
   EXPECT_EQ(h.of("worker0").parameters, cut + second_whole)

@@ -1,4 +1,5 @@
 // The csv source: numbers, labels, every mistake with its line, and random bytes.
+// size: the cases of one subject share their fixture
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -81,6 +82,13 @@ batch read_csv(const source& s, split part, const std::vector<std::int64_t>& whi
   return b;
 }
 
+TEST(data_csv, labels_that_do_not_count_are_no_classes) {
+  const file f("x,class\n1,0\n2,-1\n3,1\n4,9\n5,-100\n");
+  const auto s = f.open({{"label", std::string("class")}, {"ignore_label", std::int64_t{9}}});
+  EXPECT_EQ(s->classes(), 2);
+  EXPECT_THAT(read_csv(*s, split::train, {0, 1, 2, 3, 4}).label, ElementsAre(0, -1, 1, -1, -1));
+}
+
 TEST(data_csv, reads_numbers_in_all_notations) {
   const auto t = table_of(
       "\xef\xbb\xbf"
@@ -94,45 +102,163 @@ TEST(data_csv, reads_numbers_in_all_notations) {
   EXPECT_THAT(table_of("u,1,x\n", {.header = false, .ignore = {"2", "0"}}).values, ElementsAre(1));
 }
 
+TEST(data_csv, numbers_of_fields_are_finite_and_need_no_locale) {
+  EXPECT_EQ(csv_number("+1.5e2"), 150);
+  for (const char* none : {"1e999", "inf", "nan", "1,5", "x", ""}) EXPECT_EQ(csv_number(none), std::nullopt) << none;
+}
+
 TEST(data_csv, reports_every_mistake_with_its_line) {
   EXPECT_EQ(error_in(""), "0: no rows");
   EXPECT_EQ(error_in("a,b\n\n"), "0: only a header line, no rows");
   EXPECT_EQ(error_in("a,b\n1,2\n3\n"), "3: 1 fields, but the first line has 2");
   EXPECT_EQ(error_in("a,b\n1,2\n\n3,4,5\n"), "4: more fields than the 2 of the first line");
-  EXPECT_EQ(error_in("a,b\n1,x y\n"), "2: column 1: text instead of a number");
-  EXPECT_EQ(error_in("a,b\n1,\n"), "2: column 1: an empty field instead of a number");
-  EXPECT_EQ(error_in("a,b\n1,2 3\n"), "2: column 1: text instead of a number");
-  EXPECT_EQ(error_in("a\n1e999\n"), "2: column 0: not a finite number");
-  EXPECT_EQ(error_in("a\nnan\n"), "2: column 0: not a finite number");
-  EXPECT_EQ(error_in("a\n-inf\n"), "2: column 0: not a finite number");
-  EXPECT_EQ(error_in("a\n+-1\n"), "2: column 0: text instead of a number");
-  EXPECT_EQ(error_in("a,b\n\"1,2\n"), "2: a quote that does not end on its line");
+  EXPECT_EQ(error_in("a,b\n1,x y\n"), "2: column 'b': text instead of a number");
+  EXPECT_EQ(error_in("a,b\n1,\n"), "2: column 'b': an empty field instead of a number");
+  EXPECT_EQ(error_in("a,b\n1,2 3\n"), "2: column 'b': text instead of a number");
+  EXPECT_EQ(error_in("a\n1e999\n"), "2: column 'a': not a finite number");
+  EXPECT_EQ(error_in("a\nnan\n"), "2: column 'a': not a finite number");
+  EXPECT_EQ(error_in("a\n-inf\n"), "2: column 'a': not a finite number");
+  EXPECT_EQ(error_in("a\n+-1\n"), "2: column 'a': text instead of a number");
+  EXPECT_EQ(error_in("a,b\n\"1,2\n"), "2: a quote that is not closed");
   EXPECT_EQ(error_in("a,b\n\"1\"2,3\n"), "2: text after a closing quote");
-  EXPECT_EQ(error_in("a\n1\x01\n"), "2: column 0: text instead of a number");
+  EXPECT_EQ(error_in("a\n1\x01\n"), "2: column 'a': text instead of a number");
   EXPECT_EQ(error_in("size,b\n1,2", {.ignore = {"sise"}}),
-            "1: ignore names column 'sise', which does not exist (2 columns are read)");
+            "1: ignore: there is no column 'sise'; did you mean 'size'? (columns: 'size', 'b')");
   EXPECT_EQ(error_in("a,b\n1,2", {.ignore = {"a", "1"}}), "1: all columns are ignored");
   EXPECT_EQ(error_in("a,b\n1,2\n3,4\n", {.max_values = 3}), "3: more values than memory_mib allows");
   EXPECT_EQ(error_in("a,b,c,d\n1,2,3,4\n", {.max_values = 3}), "2: more values than memory_mib allows");
 }
 
-// A user who may name a file may have no right to read it. Line and column suffice to find the
-// mistake.
-TEST(data_csv, errors_quote_no_content_of_the_file) {
+// Line and column suffice to find a mistake. Names of columns are shown, values are not.
+TEST(data_csv, errors_quote_no_values_of_the_file) {
   const std::string secret = "PRIVATE";
   const csv_format formats[] = {{},
                                 {.separator = ' '},
-                                {.separator = ' ', .header = false},
-                                {.header = false},
-                                {.ignore = {"PRIVATF"}},
-                                {.separator = ' ', .ignore = {"PRIVATF"}}};
-  for (const auto& text : {secret + "\n" + secret + "\n", "---BEGIN " + secret + " KEY\n" + secret + " x\n",
-                           "\"a\"" + secret + "\n1", "a\n\"1\"" + secret + "\n", secret + ",b\n1," + secret + "\n"})
+                                {.label = "a"},
+                                {.separator = ' ', .label = "a"},
+                                {.label = "a", .class_names = {"b"}},
+                                {.ignore = {"PRIVATF"}}};
+  for (const auto& text : {"a\n" + secret + "\n1\n", "a b\n" + secret + " 1\n2 x\n", "a\n\"1\"" + secret + "\n",
+                           "a,b\n1," + secret + "\n", "a\n1\n" + secret + "\n", "a\n\"" + secret + "\n"})
     for (const auto& f : formats) {
       const auto e = error_in(text, f);
       EXPECT_NE(e, "");
       EXPECT_EQ(e.find(secret), std::string::npos) << e;
     }
+}
+
+TEST(data_csv, quoted_fields_hold_separators_quotes_and_line_breaks) {
+  const auto t =
+      table_of("x,\"a \"\"note\"\"\",y\r\n1,\"p, \"\"q\"\"\r\nand r\n\n\",2\r\n\"3\" , z,\"4\"\r\n", {.ignore = {"a \"note\""}});
+  EXPECT_THAT(t.names, ElementsAre("x", "y"));
+  EXPECT_THAT(t.values, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(t.lines, ElementsAre(2, 6));
+  EXPECT_THAT(table_of("\"u\nv\",w\n1,2\n").names, ElementsAre("u\nv", "w"));
+  EXPECT_EQ(error_in("note,x\n\"1\n2\",3\n4,five\n", {.ignore = {"note"}}), "4: column 'x': text instead of a number")
+      << "the line of the file, not the record";
+  EXPECT_EQ(error_in("note,x\n\"1\n2\",three\n", {.ignore = {"note"}}), "3: column 'x': text instead of a number");
+  EXPECT_EQ(error_in("x\n1\n\"2\n3\n"), "3: a quote that is not closed");
+  EXPECT_THAT(table_of("\"1\n2\",3\n4,5\n", {.header = false, .ignore = {"0"}}).lines, ElementsAre(1u, 3u))
+      << "the beginning of each row";
+}
+
+TEST(data_csv, complete_records_end_outside_of_quotes) {
+  const auto complete = [](const std::string& s) { return complete_csv_records(bytes_of(s), ','); };
+  EXPECT_EQ(complete("1,2\n3,"), 4u);
+  EXPECT_EQ(complete("1,\"2\n3\"\n4"), 8u);
+  EXPECT_EQ(complete("1,\"2\n3"), 0u);
+  EXPECT_EQ(complete("\xef\xbb\xbf\"a\nb\"\n"), 9u);
+  EXPECT_EQ(complete("\n\n"), 2u);
+  EXPECT_EQ(complete("1\n\"x\"y\n2\n"), 7u) << "the reader of the record finds the mistake";
+}
+
+TEST(data_csv, names_of_classes_are_numbered_in_their_order) {
+  const file f("x,kind\n1,setosa\n2,\"iris, blue\"\n3,setosa\n4,virginica\n", "x,kind\n5,virginica\n");
+  const auto s = f.open({{"label", "kind"s}, {"test_path", f.second()}});
+  EXPECT_EQ(s->classes(), 3);
+  EXPECT_THAT(s->class_names(), ElementsAre("iris, blue", "setosa", "virginica"));
+  EXPECT_THAT(read_csv(*s, split::train, {0, 1, 2, 3}).label, ElementsAre(1, 0, 1, 2));
+  EXPECT_THAT(read_csv(*s, split::test, {0}).label, ElementsAre(2)) << "as in the training file";
+  const auto given = f.open({{"label", "kind"s}, {"class_names", texts{"virginica", "setosa", "iris, blue", "other"}}});
+  EXPECT_EQ(given->classes(), 4);
+  EXPECT_THAT(read_csv(*given, split::train, {0, 1, 3}).label, ElementsAre(1, 2, 0));
+  EXPECT_EQ(f.error({{"label", "kind"s}, {"class_names", texts{"setosa"}}}),
+            "path: train.csv:3: column 'kind': a class that is not one of the 1 in class_names, or in the training file");
+  EXPECT_EQ(f.error({{"label", "kind"s}, {"classes", std::int64_t{5}}}),
+            "classes: classes = 5, but the labels have 3 names; class_names may list more of them");
+  EXPECT_THAT(f.error({{"label", "kind"s}, {"class_names", texts{"a", "a"}}}), HasSubstr("class_names has 'a' twice"));
+  f.put("test.csv", "x,kind\n5,tulip\n");
+  EXPECT_THAT(f.error({{"label", "kind"s}, {"test_path", f.second()}}),
+              HasSubstr("test.csv:2: column 'kind': a class that is not"));
+  f.put("train.csv", "x,kind\n1,0\n2,one\n");
+  EXPECT_THAT(f.error({{"label", "kind"s}}), HasSubstr("train.csv:3: column 'kind': a text among class numbers"));
+  f.put("train.csv", "x,kind\n1,one\n2,2\n");
+  EXPECT_THAT(f.error({{"label", "kind"s}}), HasSubstr("train.csv:3: column 'kind': a number among names of classes"));
+}
+
+TEST(data_csv, missing_fields_are_dropped_or_filled_on_request) {
+  const file f("a,b,c\n1,,0\n3,4,1\nNA,8,1\n5,?,\n");
+  const keys labelled{{"label", "c"s}};
+  const auto with = [&](option_value how) {
+    auto k = labelled;
+    k["missing"] = std::move(how);
+    return k;
+  };
+  EXPECT_EQ(
+      f.error(labelled),
+      "path: train.csv:2: column 'b': an empty field instead of a number; missing = \"drop\", \"mean\" or a number accepts it");
+  const auto dropped = f.open(with("drop"s));
+  EXPECT_EQ(dropped->size(split::train), 1);
+  EXPECT_THAT(read_csv(*dropped, split::train, {0}).data, ElementsAre(3, 4));
+  EXPECT_THAT(f.error(with("mean"s)), HasSubstr("train.csv:5: the label is missing; missing = \"drop\""));
+  f.put("train.csv", "a,b,c\n1,,0\n3,4,1\nNA,8,1\n");
+  const auto mean = f.open(with("mean"s));
+  EXPECT_THAT(read_csv(*mean, split::train, {0, 2}).data, ElementsAre(1, 6, 2, 8));
+  EXPECT_THAT(mean->table()->fill, ElementsAre(2, 6));
+  auto scaled = with(-1.0);
+  scaled["scale"] = reals{10};
+  EXPECT_THAT(read_csv(*f.open(scaled), split::train, {0}).data, ElementsAre(10, -10)) << "filled before scaling";
+  EXPECT_THAT(f.error(with("median"s)), HasSubstr("must be one of error, drop, mean"));
+  f.put("train.csv", "a,b,c\n1,,0\n");
+  EXPECT_THAT(f.error(with("mean"s)), HasSubstr("column 'b' has no number in the training rows"));
+  EXPECT_THAT(f.error(with("drop"s)), HasSubstr("leaves none"));
+  f.put("train.csv", "a,b\n1,2\n3,\n");
+  EXPECT_THAT(f.error({{"targets", texts{"b"}}, {"missing", 0.0}}), HasSubstr("train.csv:3: column 'b': a target is missing"));
+}
+
+TEST(data_csv, words_for_missing_labels_are_classes_only_when_class_names_lists_them) {
+  const file f("x,kind\n1,NA\n2,red\n3,None\n4,blue\n5,nan\n");
+  EXPECT_THAT(f.error({{"label", "kind"s}}), HasSubstr("train.csv:2: column 'kind': a label is missing (class_names may list"));
+  const auto dropped = f.open({{"label", "kind"s}, {"missing", "drop"s}});
+  EXPECT_THAT(dropped->class_names(), ElementsAre("blue", "red"));
+  EXPECT_THAT(read_csv(*dropped, split::train, {0, 1}).data, ElementsAre(2, 4));
+  const auto given = f.open({{"label", "kind"s}, {"missing", "drop"s}, {"class_names", texts{"None", "red", "blue"}}});
+  EXPECT_THAT(read_csv(*given, split::train, {0, 1, 2}).label, ElementsAre(1, 0, 2));
+  f.put("train.csv", "x,class\n1,0\n2,NA\n3,1\n");
+  const auto numbers = f.open({{"label", "class"s}, {"missing", "drop"s}});
+  EXPECT_THAT(read_csv(*numbers, split::train, {0, 1}).label, ElementsAre(0, 1));
+}
+
+TEST(data_csv, names_of_columns_that_are_not_utf8_are_refused_unless_ignored) {
+  const file f(
+      "x,gr\xf6\xdf"
+      "e,y\n1,2,0\n3,4,1\n");
+  EXPECT_EQ(f.error({{"label", "y"s}}),
+            "path: train.csv: the name of column 2 of those that are read is not UTF-8; save the "
+            "file as UTF-8, or ignore the column");
+  EXPECT_EQ(f.open({{"label", "y"s}, {"ignore", texts{"1"}}})->size(split::train), 2);
+  f.put("train.csv",
+        "x,gr\xc3\xb6\xc3\x9f"
+        "e,y\n1,2,0\n3,4,1\n");
+  EXPECT_EQ(f.open({{"label", "y"s}})->size(split::train), 2);
+}
+
+// The mean of the training rows, so that nothing of the test rows enters the training.
+TEST(data_csv, means_are_those_of_the_training_rows) {
+  const file f("x,y\n1,1\n3,\n", "x,y\n,100\n");
+  const auto s = f.open({{"missing", "mean"s}, {"test_path", f.second()}});
+  EXPECT_THAT(read_csv(*s, split::test, {0}).data, ElementsAre(2, 100));
+  EXPECT_THAT(read_csv(*s, split::train, {1}).data, ElementsAre(3, 1));
 }
 
 TEST(data_csv, columns_become_examples_and_labels) {
@@ -175,8 +301,9 @@ TEST(data_csv, test_fraction_splits_the_rows) {
 TEST(data_csv, errors_name_the_option_the_file_and_the_line) {
   const file f("x,class\n1,0\n2,1\n", "x,klass\n1,0\n");
   const std::string path = "train.csv";
-  EXPECT_EQ(f.error({{"label", std::string("clas")}}), "label: train.csv: there is no column 'clas' (2 columns are read)");
-  EXPECT_EQ(f.error({{"label", std::string("-3")}}), "label: train.csv: there is no column '-3' (2 columns are read)");
+  EXPECT_EQ(f.error({{"label", std::string("clas")}}),
+            "label: train.csv:1: there is no column 'clas'; did you mean 'class'? (columns: 'x', 'class')");
+  EXPECT_EQ(f.error({{"label", std::string("-3")}}), "label: train.csv:1: there is no column '-3' (columns: 'x', 'class')");
   EXPECT_EQ(f.error({{"test_path", f.second()}}), "test_path: test.csv: its 2 columns differ from the 2 of " + f.dir.file(path));
   EXPECT_THAT(f.error({{"test_path", f.dir.file("none.csv")}}), HasSubstr("test_path: none.csv: cannot open: No such file"));
   EXPECT_EQ(f.error({{"test_path", f.second()}, {"test_fraction", 0.5}}),
@@ -190,12 +317,13 @@ TEST(data_csv, errors_name_the_option_the_file_and_the_line) {
             "path: train.csv: a label is not below classes = 1");
   f.put(path, "x,class\n1,0\n2,0.5\n");
   EXPECT_EQ(f.error({{"label", std::string("class")}}), "path: train.csv:3: the label is not a class number (0, 1, 2, ...)");
-  f.put(path, "x,class\n1,-1\n");
-  EXPECT_EQ(f.error({{"label", std::string("class")}}), "path: train.csv:2: the label is not a class number (0, 1, 2, ...)");
+  f.put(path, "x,class\n1,-1\n2,1\n");
+  EXPECT_THAT(f.error({{"label", std::string("class")}}),
+              HasSubstr("label: train.csv: negative labels do not count, and no label is 0: number the classes from 0"));
   f.put(path, "class\n1\n");
   EXPECT_EQ(f.error({{"label", std::string("class")}}), "label: train.csv: the label is the only column");
   f.put(path, "x,class\n1,zero\n");
-  EXPECT_EQ(f.error(), "path: train.csv:2: column 1: text instead of a number");
+  EXPECT_EQ(f.error(), "path: train.csv:2: column 'class': text instead of a number");
 }
 
 // Mutations of a valid file give a complete and finite table, or an error with a line of the file.
@@ -265,7 +393,8 @@ TEST(data_csv, targets_are_columns_of_values) {
   const auto some = f.open({{"targets", texts{"price"}}, {"test_fraction", 0.34}});
   EXPECT_EQ(some->size(split::train), 2);
   EXPECT_EQ(some->label(), shape{1});
-  EXPECT_EQ(f.error({{"targets", texts{"cost"}}}), "targets: train.csv: there is no column 'cost' (4 columns are read)");
+  EXPECT_EQ(f.error({{"targets", texts{"cost"}}}),
+            "targets: train.csv: there is no column 'cost' (columns: 'a', 'price', 'b', 'size')");
   EXPECT_EQ(f.error({{"targets", texts{"price", "1"}}}), "targets: train.csv: targets names column '1' twice");
   EXPECT_EQ(f.error({{"targets", texts{"price"}}, {"label", "a"s}}),
             "targets: label (classes) and targets (values) exclude each other");

@@ -110,7 +110,14 @@ TEST_F(input_files, npy_that_cannot_be_read_is_refused_with_the_reason) {
   EXPECT_THAT(refused(npy_text("<f4", "(2, 2)", std::string(15, '\0'))), HasSubstr("a.npy: it is truncated: it has 3 numbers"));
   EXPECT_THAT(refused(npy_text("<f4", "(4294967296, 4294967296)", "")), HasSubstr("it is truncated"));
   EXPECT_THAT(refused(npy_text("<f4", "(2, 2)", std::string(16, '\0'), "True")), HasSubstr("numpy.ascontiguousarray"));
-  EXPECT_THAT(refused(npy_text(">f4", "(2, 2)", std::string(16, '\0'))), HasSubstr("type '>f4', which is not supported"));
+  EXPECT_THAT(refused(npy_text(">f4", "(2, 2)", std::string(16, '\0'))),
+              HasSubstr("its dtype is '>f4' (floats), which is not supported: save array.astype(numpy.float32)"));
+  EXPECT_THAT(refused(npy_text("<u8", "(2, 2)", std::string(32, '\0'))),
+              HasSubstr("its dtype is '<u8' (unsigned integers), which is not supported: save array.astype(numpy.int64)"));
+  EXPECT_THAT(refused(npy_text("|O", "(2, 2)", std::string(32, '\0'))),
+              HasSubstr("its dtype is '|O' (object), which is not supported: it holds Python objects"));
+  EXPECT_THAT(refused(npy_text("<U3", "(2,)", std::string(24, '\0'))),
+              HasSubstr("its dtype is '<U3' (text), which is not supported: save numbers"));
   EXPECT_THAT(refused(npy_text("<f2", "(2, 2)", std::string(8, '\0'))), HasSubstr("save array.astype(numpy.float32)"));
   EXPECT_THAT(refused(npy_text("<f4", "(2, -2)", std::string(16, '\0'))), HasSubstr("its .npy header is damaged"));
   EXPECT_THAT(refused(npy_text("<f4", "(2 2)", std::string(16, '\0'))), HasSubstr("its .npy header is damaged"));
@@ -159,11 +166,60 @@ TEST_F(input_files, csv_that_does_not_fit_is_refused_with_its_line) {
     return error(open_csv_input(write("a.csv", text), pairs, c));
   };
   EXPECT_EQ(refused("1,2,3\n"), "a.csv: a line has 3 numbers, but the net takes 2 (2 numbers); --ignore COLUMN skips columns");
-  EXPECT_THAT(refused("1,2\n", {.ignore = {"name"}}), HasSubstr("there is no column 'name' (it has 2 columns)"));
+  EXPECT_THAT(refused("1,2\n", {.ignore = {"name"}}), HasSubstr("there is no column 'name' (columns: '1', '2')"));
   EXPECT_EQ(refused("x,y\n1,2\n\n3\n"), "a.csv:4: 1 fields, but the first line has 2");
-  EXPECT_EQ(refused("x,y\n1,2\n3,oops\n"), "a.csv:3: column 1: text instead of a number");
+  EXPECT_EQ(refused("x,y\n1,2\n3,oops\n"), "a.csv:3: column 'y': text instead of a number");
   EXPECT_THAT(refused("x,y\n"), HasSubstr("no rows"));
   EXPECT_THAT(refused("\n\n"), HasSubstr("no rows"));
+}
+
+TEST_F(input_files, csv_columns_are_found_by_the_names_of_the_training) {
+  const csv_input c{.labels = {"kind"}, .inputs = {"x", "y"}};
+  const auto read = [&](const std::string& text) { return values(open_csv_input(write("a.csv", text), pairs, c), {0}); };
+  const auto refused = [&](const std::string& text) { return error(open_csv_input(write("a.csv", text), pairs, c)); };
+  EXPECT_THAT(read("y,note,x\n2,\"a,\nb\",1\n"), ElementsAre(1, 2)) << "in any order, with others";
+  EXPECT_THAT(read("u,v\n1,2\n"), ElementsAre(1, 2)) << "no name is known: in the order of the file";
+  EXPECT_THAT(read("1,2\n3,4\n"), ElementsAre(1, 2)) << "no header";
+  EXPECT_EQ(refused("x,z\n1,2\n"), "a.csv: the net takes column 'y', which is not there (columns: 'x', 'z')");
+}
+
+TEST_F(input_files, csv_columns_of_the_same_name_keep_their_order) {
+  const csv_input c{.inputs = {"x", "x"}};
+  EXPECT_THAT(values(open_csv_input(write("a.csv", "x,y,x\n1,9,2\n"), pairs, c), {0}), ElementsAre(1, 2));
+  EXPECT_THAT(error(open_csv_input(write("a.csv", "x,y\n1,2\n"), pairs, c)),
+              HasSubstr("the net takes column 'x', which is not there 2 times"));
+  EXPECT_THAT(error(open_csv_input(write("a.csv", "x,x,x\n1,2,3\n"), pairs, c)),
+              HasSubstr("3 columns have the name 'x', but the net takes 2 of them; --ignore NUMBER"));
+  const csv_input without{.ignore = {"1"}, .inputs = {"x", "x"}};
+  EXPECT_THAT(values(open_csv_input(write("a.csv", "x,x,x\n1,2,3\n"), pairs, without), {0}), ElementsAre(1, 3));
+}
+
+TEST_F(input_files, csv_fields_that_are_missing_are_filled_as_in_training) {
+  const input_format scaled{{2}, false, {2}, {1}, false};
+  const csv_input c{.inputs = {"x", "y"}, .fill = {10, 20}};
+  const auto read = [&](const std::string& text) { return values(open_csv_input(write("a.csv", text), scaled, c), {0}); };
+  EXPECT_THAT(read("y,x\nNA,3\n"), ElementsAre(5, 39));
+  EXPECT_THAT(read(",3\n1,2\n"), ElementsAre(19, 5)) << "an empty field is no name of a column";
+  EXPECT_EQ(error(open_csv_input(write("a.csv", "x,y\n1,\n"), scaled, {})),
+            "a.csv:2: column 'y': an empty field instead of a number");
+}
+
+TEST_F(input_files, csv_separators_in_quotes_do_not_count) {
+  EXPECT_THAT(values(open_csv_input(write("a.csv", "\"a, b, c\";\"d, e\"\n1;2\n"), pairs, {}), {0}), ElementsAre(1, 2));
+}
+
+// A record with a line break is not cut between pieces.
+TEST_F(input_files, csv_records_with_line_breaks_may_cross_pieces) {
+  std::string text = "x,note,y\n";
+  constexpr int rows = 100000;
+  for (int i = 0; i < rows; ++i)
+    text += std::to_string(i) + ",\"" + std::string(static_cast<std::size_t>(i % 40), '\n') + "\"," + std::to_string(-i) + "\n";
+  const auto made = open_csv_input(write("a.csv", text), pairs, {.ignore = {"note"}});
+  EXPECT_EQ((*made)->size(split::test), rows);
+  EXPECT_THAT(values(made, {99999, 0, 54321}), ElementsAre(99999, -99999, 0, 0, 54321, -54321));
+  const auto lines = std::count(text.begin(), text.end(), '\n');
+  EXPECT_EQ(error(open_csv_input(write("b.csv", text + "1,\"\n\",z\n"), pairs, {.ignore = {"note"}})),
+            "b.csv:" + std::to_string(lines + 2) + ": column 'y': text instead of a number");
 }
 
 // A piece has about 1 MiB, so this file has several.
@@ -187,6 +243,13 @@ TEST_F(input_files, csv_of_several_pieces_is_read_in_any_order) {
   const auto line = std::count(text.begin(), text.end(), '\n') + 1;
   EXPECT_EQ(error(open_csv_input(write("b.csv", text + "1,2,3\n"), pairs, {})),
             "b.csv:" + std::to_string(line) + ": more fields than the 2 of the first line");
+}
+
+// Each piece is parsed on its own, but has the fields of the first line of the file.
+TEST_F(input_files, csv_is_refused_when_all_rows_of_a_later_piece_are_too_short) {
+  const auto first = "8,9," + std::string((std::size_t{1} << 20) - 5, 'n') + "\n";  // exactly a piece
+  EXPECT_EQ(error(open_csv_input(write("a.csv", first + "1,2\n3,4\n"), pairs, {.ignore = {"2"}})),
+            "a.csv:2: fewer fields than in the first line");
 }
 
 TEST_F(input_files, idx_is_scaled_as_bytes) {

@@ -46,9 +46,11 @@ std::pair<bytes, std::vector<std::int32_t>> read_packed(const source& s, split p
 // Bytes with one scale per channel, like an image folder.
 class byte_source final : public source {
  public:
-  explicit byte_source(std::int64_t train = 700, std::int64_t test = 35) : sizes_{train, test} {}
+  explicit byte_source(std::int64_t train = 700, std::int64_t test = 35, std::vector<std::string> names = {})
+      : sizes_{train, test}, names_(std::move(names)) {}
   shape example() const override { return {3, 5, 7}; }
   std::int64_t classes() const override { return 4; }
+  std::vector<std::string> class_names() const override { return names_; }
   std::int64_t size(split s) const override { return sizes_[s == split::train ? 0 : 1]; }
   std::optional<byte_scaling> bytes() const override { return byte_scaling{{1.0 / 255, 0.25, 2}, {0.5, 0.1, -3}}; }
   void read_bytes(split s, const std::vector<std::int64_t>& indices, std::uint8_t* out) const override {
@@ -76,6 +78,7 @@ class byte_source final : public source {
     return static_cast<std::uint8_t>(hash_at(s == split::train ? 1 : 2, static_cast<std::uint64_t>(i * 105 + k)));
   }
   std::array<std::int64_t, 2> sizes_;
+  std::vector<std::string> names_;
 };
 
 packed_header packed(const source& s, const std::string& path) {
@@ -93,6 +96,7 @@ void expect_same(const source& want, const source& got) {
   ASSERT_EQ(got.classes(), want.classes());
   ASSERT_EQ(got.ids(), want.ids());
   ASSERT_EQ(got.symbols(), want.symbols());
+  ASSERT_EQ(got.class_names(), want.class_names());
   for (auto part : {split::train, split::test}) {
     ASSERT_EQ(got.size(part), want.size(part));
     counter_rng rng(4);
@@ -189,8 +193,8 @@ TEST(data_packed, rejects_other_files_at_opening) {
   EXPECT_THAT(open_error(dir.file("none")), HasSubstr("none: cannot open: No such file"));
   EXPECT_EQ(open_error(dir.path), "path: " + dir.path.substr(dir.path.rfind('/') + 1) + ": not a regular file");
   auto b = sound;
-  b[8] = 3;
-  EXPECT_EQ(error(b), "path: x: packed data of version 3, this program reads versions 1 and 2");
+  b[8] = 5;
+  EXPECT_EQ(error(b), "path: x: packed data of version 5, this program reads versions 1 to 4");
   b = sound;
   b[40] ^= 1;
   EXPECT_EQ(error(b), "path: x: its header is damaged (CRC32C)");
@@ -230,7 +234,7 @@ TEST(data_packed, only_reads_of_a_damaged_block_fail) {
 TEST(data_packed, rejects_labels_beyond_the_classes_with_a_valid_checksum) {
   temp_dir dir;
   const auto h = packed(byte_source(20, 5), dir.file("p"));
-  for (std::int32_t wrong : {4, -1, 1 << 30}) {
+  for (std::int32_t wrong : {4, -2, 1 << 30}) {
     auto b = test::read_bytes(dir.file("p"));
     auto* block = b.data() + packed_alignment;
     std::memcpy(block + h.block_examples * h.value_bytes() + 3 * 4, &wrong, 4);
@@ -241,6 +245,30 @@ TEST(data_packed, rejects_labels_beyond_the_classes_with_a_valid_checksum) {
     EXPECT_THROW(read_packed<float>(**r, split::train, {0}), std::runtime_error);
     EXPECT_NO_THROW(read_packed<float>(**r, split::test, {0}));
   }
+}
+
+TEST(data_packed, keeps_labels_that_do_not_count) {
+  class some final : public source {
+   public:
+    shape example() const override { return {1}; }
+    std::int64_t classes() const override { return 2; }
+    std::int64_t size(split) const override { return 4; }
+    void read(split, const std::vector<std::int64_t>& indices, tensor& data, tensor& label) const override {
+      for (std::size_t k = 0; k < indices.size(); ++k) {
+        data.mutable_data<float>()[k] = 0;
+        label.mutable_data<std::int32_t>()[k] = indices[k] % 2 == 1 ? -1 : static_cast<std::int32_t>(indices[k] / 2);
+      }
+    }
+  };
+  temp_dir dir;
+  ASSERT_TRUE(pack(some(), dir.file("p")));
+  options o;
+  o.values["path"] = dir.file("p");
+  source_registry r;
+  add_stock_sources(r);
+  const auto* type = r.find("packed");
+  const auto s = type->open(check_options(o, type->specs), 1);
+  EXPECT_THAT(read_packed<float>(*s, split::train, {0, 1, 2, 3}).second, testing::ElementsAre(0, -1, 1, -1));
 }
 
 TEST(data_packed, rejects_an_unsupported_source_before_writing) {
@@ -277,7 +305,7 @@ TEST(data_packed, a_failed_pack_leaves_no_file) {
 // without an access outside of it (sanitizers check that too), or fails with its name.
 TEST(data_packed, fuzz) {
   temp_dir dir;
-  packed(byte_source(30, 7), dir.file("u8"));
+  packed(byte_source(30, 7, {"a", "b", "c", "d"}), dir.file("u8"));
   packed(
       *open_packed("synthetic",
                    {{"shape", std::vector<std::int64_t>{6}}, {"examples", std::int64_t{19}}, {"test_examples", std::int64_t{2}}}),

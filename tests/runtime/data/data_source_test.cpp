@@ -1,3 +1,4 @@
+// size: the cases of one subject share their fixture
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -170,6 +171,45 @@ TEST(data_idx, reads_plain_gzip_and_named_files_alike) {
   }
 }
 
+TEST(data_idx, finds_the_files_by_the_names_that_others_give_them) {
+  small_set usual;
+  const auto a = open_idx(usual.dir.path);
+  const auto with_names = [&](const std::vector<const char*>& names, temp_dir& folder) {
+    const char* usual_names[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
+                                 "t10k-labels-idx1-ubyte"};
+    for (std::size_t i = 0; i < 4; ++i) {
+      const auto content = test::read_bytes(usual.dir.file(usual_names[i]));
+      test::write_bytes(folder.file(names[i]), std::string(names[i]).ends_with(".gz") ? gzip(content) : content);
+    }
+  };
+  for (const auto& names : std::vector<std::vector<const char*>>{
+           {"train-images.idx3-ubyte", "train-labels.idx1-ubyte", "t10k-images.idx3-ubyte", "t10k-labels.idx1-ubyte"},
+           {"train-images.idx3-ubyte.gz", "train-labels-idx1-ubyte.gz", "test-images-idx3-ubyte", "t10k-labels.idx1-ubyte"},
+           {"emnist-letters-train-images-idx3-ubyte.gz", "emnist-letters-train-labels-idx1-ubyte.gz",
+            "emnist-letters-test-images-idx3-ubyte.gz", "emnist-letters-test-labels-idx1-ubyte.gz"}}) {
+    temp_dir folder;
+    with_names(names, folder);
+    const auto b = open_idx(folder.path);
+    EXPECT_EQ(read_source<float>(*a, split::train, {5, 0}).data, read_source<float>(*b, split::train, {5, 0}).data) << names[0];
+    EXPECT_EQ(read_source<float>(*a, split::test, {2}).label, read_source<float>(*b, split::test, {2}).label) << names[0];
+  }
+}
+
+TEST(data_idx, refuses_a_folder_in_which_several_files_may_be_the_one) {
+  small_set f;
+  std::filesystem::rename(f.dir.file("train-images-idx3-ubyte"), f.dir.file("emnist-letters-train-images-idx3-ubyte"));
+  test::write_bytes(f.dir.file("emnist-letters-train-images-idx3-ubyte.gz"), {});  // beside it: the same file
+  EXPECT_EQ(open_idx(f.dir.path)->size(split::train), 6);
+  test::write_bytes(f.dir.file("emnist-digits-train-images-idx3-ubyte"), {});
+  const auto e = idx_error(f.dir.path);
+  EXPECT_EQ(e.key, "train_images");
+  EXPECT_THAT(e.what(), HasSubstr("several files have the name of the train images, emnist-digits-train-images-idx3-ubyte and "
+                                  "emnist-letters-train-images-idx3-ubyte: set train_images"));
+  options o;
+  o.values["train_images"] = std::string("emnist-letters-train-images-idx3-ubyte");
+  EXPECT_EQ(open_idx(f.dir.path, o)->size(split::train), 6);
+}
+
 TEST(data_idx, consecutive_gzip_members_are_one_file) {
   const auto whole = make_idx({4, 3}, ramp(12));
   auto joined = gzip({whole.begin(), whole.begin() + 9});
@@ -274,6 +314,18 @@ TEST(data_idx, rejects_labels_beyond_the_classes) {
   EXPECT_EQ(open_idx(f.dir.path, o)->classes(), 5);
   test::write_bytes(f.dir.file("t10k-labels-idx1-ubyte"), make_idx({3}, {0, 1, 3}));
   EXPECT_THAT(idx_error(f.dir.path).what(), HasSubstr("t10k-labels-idx1-ubyte: the label at index 2 is not below classes = 3"));
+}
+
+TEST(data_idx, the_ignored_label_is_no_class) {
+  small_set f;
+  test::write_bytes(f.dir.file("train-labels-idx1-ubyte"), make_idx({6}, {0, 255, 2, 1, 255, 0}));
+  options o;
+  o.values["ignore_label"] = std::int64_t{255};
+  const auto s = open_idx(f.dir.path, o);
+  EXPECT_EQ(s->classes(), 3);
+  EXPECT_THAT(read_source<float>(*s, split::train, {0, 1, 2, 3, 4, 5}).label, testing::ElementsAre(0, -1, 2, 1, -1, 0));
+  test::write_bytes(f.dir.file("train-labels-idx1-ubyte"), make_idx({6}, {255, 255, 255, 255, 255, 255}));
+  EXPECT_THAT(idx_error(f.dir.path, o).what(), HasSubstr("every label is that of ignore_label"));
 }
 
 TEST(data_idx, fuzzed_files_are_read_or_rejected) {

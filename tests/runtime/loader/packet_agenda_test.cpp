@@ -1,11 +1,8 @@
-// The order in which a loader loads packets (steps below the grant, work units, evaluation rounds),
-// and the sent packets that it keeps.
+// The order in which a loader loads packets (steps below the grant, work units, evaluation rounds).
 #include "runtime/loader/packet_agenda.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "runtime/loader/sent_packets.hpp"
 
 namespace troupe {
 namespace {
@@ -40,12 +37,6 @@ std::vector<std::pair<std::uint64_t, std::uint32_t>> evaluated(packet_agenda& a)
   return list;
 }
 
-TEST(packet_agenda, tester_trains_nothing_when_resumed_before_its_first_step) {
-  auto a = agenda_of(2, false, 5);
-  a.resume_at(0);
-  EXPECT_FALSE(a.next_training());
-}
-
 TEST(packet_agenda, returns_the_packets_of_its_range_below_the_grant) {
   auto a = agenda_of(1, false, 3);
   EXPECT_THAT(trained(a), IsEmpty());
@@ -58,12 +49,12 @@ TEST(packet_agenda, returns_the_packets_of_its_range_below_the_grant) {
 
 TEST(packet_agenda, returns_a_packet_once_when_it_is_dealt_twice) {
   auto a = agenda_of(0, true);
-  a.deal({7, 1, 2, 0});
-  a.deal({7, 2, 5, 0});
+  a.deal({7, 1, 2});
+  a.deal({7, 2, 5});
   EXPECT_THAT(trained(a), ElementsAre(Pair(7, 1), Pair(7, 2), Pair(7, 3))) << "a work unit is cut off at the end of the step";
-  a.deal({6, 0, 1, 0});
+  a.deal({6, 0, 1});
   EXPECT_THAT(trained(a), IsEmpty()) << "a work unit of an earlier step is ignored";
-  a.deal({8, 1, 1, 0});
+  a.deal({8, 1, 1});
   EXPECT_THAT(trained(a), ElementsAre(Pair(8, 1)));
 }
 
@@ -75,10 +66,6 @@ TEST(packet_agenda, evaluates_its_packets_when_training_has_reached_the_version)
   EXPECT_THAT(trained(a), ElementsAre(Pair(0, 0), Pair(0, 1)));
   a.begin_round(1, 1, 5);
   EXPECT_THAT(evaluated(a), ElementsAre(Pair(1, 0), Pair(1, 2), Pair(1, 4)));
-  a.begin_round(2, 1, 1);
-  a.grant_until(2);
-  a.forget_rounds();
-  EXPECT_THAT(evaluated(a), IsEmpty()) << "a grant beyond the round ends it";
 }
 
 TEST(packet_agenda, a_tester_evaluates_all_packets_without_waiting_for_training) {
@@ -94,33 +81,6 @@ TEST(packet_agenda, is_empty_after_clear) {
   a.clear();
   EXPECT_THAT(trained(a), IsEmpty());
   EXPECT_THAT(evaluated(a), IsEmpty());
-}
-
-sent_packet sent(std::uint32_t name, phase p, std::uint64_t step, std::uint64_t version) {
-  sent_packet s;
-  s.h.id = msg_id{name};
-  s.h.phase = static_cast<std::uint8_t>(p);
-  s.h.step = step;
-  s.h.version = version;
-  return s;
-}
-
-TEST(sent_packets, are_kept_while_a_restarted_stage_may_request_them) {
-  sent_packets s;
-  s.add(sent(1, phase::train, 4, 4));
-  s.add(sent(2, phase::train, 5, 5));
-  s.add(sent(3, phase::test, 1, 6));
-  s.add(sent(4, phase::test, 2, 6));
-  std::vector<std::uint64_t> gone;
-  const auto forget = [&](std::uint64_t from, std::uint64_t granted) {
-    gone.clear();
-    s.forget(from, granted, [&](msg_id id) { gone.push_back(static_cast<std::uint64_t>(id)); });
-    return gone;
-  };
-  EXPECT_THAT(forget(5, 6), ElementsAre(1u, 3u)) << "a step below needed_from, and the previous round";
-  EXPECT_THAT(forget(5, 6), IsEmpty());
-  EXPECT_THAT(forget(6, 7), ElementsAre(2u, 4u)) << "a grant beyond the round";
-  EXPECT_EQ(s.size(), 0u);
 }
 
 }  // namespace

@@ -56,10 +56,10 @@ std::string text_of(const message& m) {
                         [&](const credit& b) { p(b.count); },
                         [&](const gradient& b) { p(b.layer), p(b.grads), p(b.stats); },
                         [&](const push& b) { p(b.block), p(b.first), p(b.span), p(b.sum), p(b.across), p(b.increment); },
-                        [&](const weights& b) { p(b.block), p(b.value), p(b.wanted), p(b.answers), p(b.increment); },
+                        [&](const weights& b) { p(b.block), p(b.value), p(b.increment); },
                         [&](const layer_weights& b) { p(b.layer), p(b.values); },
                         [&](const ready& b) { p(b.what), p(b.round), p(b.first), p(b.count), p(b.block); },
-                        [&](const fetch& b) { p(b.block), p(b.join); },
+                        [&](const fetch& b) { p(b.block); },
                         [&](const norm_partials& b) { p(b.block), p(b.parts); },
                         [&](const nonfinite_report& b) { p(b.group), p(b.bad); },
                         [&](const flush& b) { p(b.round); },
@@ -75,11 +75,10 @@ std::string text_of(const message& m) {
                         [&](const grant& b) { p(b.until), p(b.notice); },
                         [&](const set_value& b) { p(b.key), p(b.value), p(b.from); },
                         [&](const evaluate& b) { p(b.round); },
-                        [&](const report& b) { p(b.values), p(b.valid); },
+                        [&](const report& b) { p(b.values), p(b.valid), p(b.weights); },
                         [&](const collect& b) { p(b.request), p(b.with_state); },
                         [&](const state& b) {
-                          p(b.request), p(b.block), p(b.value), p(b.rule), p(b.updates), p(b.wanted), p(b.answers), p(b.round),
-                              p(b.mass);
+                          p(b.request), p(b.block), p(b.value), p(b.rule), p(b.updates), p(b.wanted), p(b.round), p(b.mass);
                         },
                         [&](const restore_state& b) { p(b.block), p(b.value), p(b.rule), p(b.updates); },
                         [&](const halt&) {},
@@ -92,7 +91,6 @@ std::string text_of(const message& m) {
                         },
                         [&](const user& b) { p(b.type), p(b.bytes), p(b.values), p(b.number); },
                         [&](const work_unit& b) { p(b.step), p(b.first), p(b.count); },
-                        [&](const resume_at& b) { p(b.step); },
                         [&](const want_examples& b) { p(b.nth); },
                         [&](const examples& b) { p(b.data), p(b.label), p(b.nth); },
                         [&](const examples_seed& b) { p(b.seed); },
@@ -124,13 +122,13 @@ TEST(wire, push_has_the_golden_bytes) {
   push body{0x01020304, 4, 2, made<float>({1, 3}, 1.0f), true, 6};
   const auto bytes = joined(encode({sample_header(), body}));
   std::vector<std::uint8_t> want = {
-      1,  0, 0, 0, 2,  0, 0,  0, 3, 0,  0,  0, 4,  0, 0, 0,              // job, src, dst, incarnation
-      6,  0, 0, 0, 5,  0, 0,  0, 7, 0,  0,  0, 0,  0, 0, 0,              // id, step
-      8,  0, 0, 0, 0,  0, 0,  0, 9, 0,  0,  0, 10, 0, 0, 0,              // version, needed_from, packet
-      11, 0, 0, 0, 12, 0, 13, 1, 3, 15, 16, 0, 0,  0,                    // packets, port, attempt, phase, flags, mode_epoch, trace
-      9,  4, 0, 0, 41, 0, 0,  0,                                         // wire version, body 4 = push, 41 bytes of fields
-      4,  3, 2, 1, 4,  0, 0,  0, 2, 0,  0,  0,                           // block, first, span
-      2,  0, 2, 0, 1,  0, 0,  0, 0, 0,  0,  0, 3,  0, 0, 0, 0, 0, 0, 0,  // sum: backed f32 of rank 2, 1 x 3
+      1,  0, 0, 0, 2,  0, 0,  0, 3,  0,  0,  0, 4, 0, 0, 0,              // job, src, dst, incarnation
+      6,  0, 0, 0, 5,  0, 0,  0, 7,  0,  0,  0, 0, 0, 0, 0,              // id, step
+      8,  0, 0, 0, 0,  0, 0,  0, 10, 0,  0,  0,                          // version, packet
+      11, 0, 0, 0, 12, 0, 13, 1, 3,  15, 16, 0, 0, 0,                    // packets, port, attempt, phase, flags, mode_epoch, trace
+      11, 4, 0, 0, 41, 0, 0,  0,                                         // wire version, body 4 = push, 41 bytes of fields
+      4,  3, 2, 1, 4,  0, 0,  0, 2,  0,  0,  0,                          // block, first, span
+      2,  0, 2, 0, 1,  0, 0,  0, 0,  0,  0,  0, 3, 0, 0, 0, 0, 0, 0, 0,  // sum: backed f32 of rank 2, 1 x 3
       1,  6, 0, 0, 0,  0, 0,  0, 0,                                      // across, increment
   };
   want.resize(128);  // zeros up to the payload
@@ -186,40 +184,40 @@ std::vector<std::uint8_t> changed(const envelope& e, F change) {
 
 TEST(wire, every_kind_of_malformed_message_is_refused_by_name) {
   using bytes = std::vector<std::uint8_t>;
-  const envelope p{sample_header(), push{1, 2, 3, made<float>({2, 3}, 1)}};  // tensor at 82: state, dtype, rank, 0, extents at 86
-  const envelope u{sample_header(), user{1, "abc", {}}};                     // type at 70, string at 74, list's count at 81
-  const envelope c{sample_header(), collect{1, true}};                       // bool at 78
+  const envelope p{sample_header(), push{1, 2, 3, made<float>({2, 3}, 1)}};  // tensor at 78: state, dtype, rank, 0, extents at 82
+  const envelope u{sample_header(), user{1, "abc", {}}};                     // type at 66, string at 70, list's count at 77
+  const envelope c{sample_header(), collect{1, true}};                       // bool at 74
   const auto set = [](std::size_t at, std::uint8_t v) { return [=](bytes& b) { b[at] = v; }; };
   const auto set64 = [](std::size_t at, std::uint64_t v) { return [=](bytes& b) { std::memcpy(&b[at], &v, 8); }; };
   EXPECT_EQ(error_of({}), "the message is shorter than its prefix");
-  EXPECT_EQ(error_of(changed(p, [](bytes& b) { b.resize(69); })), "the message is shorter than its prefix");
-  EXPECT_EQ(error_of(changed(p, set(62, 2))), "wire version is 2, must be 9");
-  EXPECT_EQ(error_of(changed(p, set(63, 200))), "unknown body 200");
-  EXPECT_EQ(error_of(changed(p, set(64, 1))), "a reserved byte is not zero");
-  EXPECT_EQ(error_of(changed(p, set(55, 2))), "unknown phase 2");
-  EXPECT_EQ(error_of(changed(p, set(69, 1))), "the fields are longer than the message");
-  EXPECT_EQ(error_of(changed(p, set(66, 40))), "push: the fields end early");
-  EXPECT_EQ(error_of(changed(p, set(66, 42))), "push: trailing bytes after the fields");
-  EXPECT_EQ(error_of(changed(p, set(82, 3))), "push: unknown tensor state");
-  EXPECT_EQ(error_of(changed(p, set(82, 0))), "push: an empty tensor has a shape");
-  EXPECT_EQ(error_of(changed(p, set(82, 1))), "push: trailing bytes after the payload");
-  EXPECT_EQ(error_of(changed(p, set(83, 5))), "push: unknown dtype");
-  EXPECT_EQ(error_of(changed(p, set(84, 7))), "push: a tensor's rank is too large: 7");
-  EXPECT_EQ(error_of(changed(p, set(85, 1))), "push: a reserved byte is not zero");
-  EXPECT_EQ(error_of(changed(p, set(93, 0x80))), "push: a tensor's extent is negative");
-  EXPECT_EQ(error_of(changed(p, set64(86, std::uint64_t{1} << 62))), "push: a tensor's size overflows");
-  EXPECT_EQ(error_of(changed(p, [&](bytes& b) { set64(86, 0)(b), set64(94, std::uint64_t{1} << 62)(b); })),
+  EXPECT_EQ(error_of(changed(p, [](bytes& b) { b.resize(65); })), "the message is shorter than its prefix");
+  EXPECT_EQ(error_of(changed(p, set(58, 2))), "wire version is 2, must be 11");
+  EXPECT_EQ(error_of(changed(p, set(59, 200))), "unknown body 200");
+  EXPECT_EQ(error_of(changed(p, set(60, 1))), "a reserved byte is not zero");
+  EXPECT_EQ(error_of(changed(p, set(51, 2))), "unknown phase 2");
+  EXPECT_EQ(error_of(changed(p, set(65, 1))), "the fields are longer than the message");
+  EXPECT_EQ(error_of(changed(p, set(62, 40))), "push: the fields end early");
+  EXPECT_EQ(error_of(changed(p, set(62, 42))), "push: trailing bytes after the fields");
+  EXPECT_EQ(error_of(changed(p, set(78, 3))), "push: unknown tensor state");
+  EXPECT_EQ(error_of(changed(p, set(78, 0))), "push: an empty tensor has a shape");
+  EXPECT_EQ(error_of(changed(p, set(78, 1))), "push: trailing bytes after the payload");
+  EXPECT_EQ(error_of(changed(p, set(79, 5))), "push: unknown dtype");
+  EXPECT_EQ(error_of(changed(p, set(80, 7))), "push: a tensor's rank is too large: 7");
+  EXPECT_EQ(error_of(changed(p, set(81, 1))), "push: a reserved byte is not zero");
+  EXPECT_EQ(error_of(changed(p, set(89, 0x80))), "push: a tensor's extent is negative");
+  EXPECT_EQ(error_of(changed(p, set64(82, std::uint64_t{1} << 62))), "push: a tensor's size overflows");
+  EXPECT_EQ(error_of(changed(p, [&](bytes& b) { set64(82, 0)(b), set64(90, std::uint64_t{1} << 62)(b); })),
             "push: a tensor's size overflows")
       << "an extent of 0 must not hide the overflow of the others";
-  EXPECT_EQ(error_of(changed(p, set(86, 3))), "push: a tensor's payload ends early");
-  EXPECT_EQ(error_of(changed(p, set(112, 1))), "push: padding is not zero");
+  EXPECT_EQ(error_of(changed(p, set(82, 3))), "push: a tensor's payload ends early");
+  EXPECT_EQ(error_of(changed(p, set(108, 1))), "push: padding is not zero");
   EXPECT_EQ(error_of(changed(p, [](bytes& b) { b.push_back(0); })), "push: trailing bytes after the payload");
   EXPECT_EQ(error_of(changed(p, [](bytes& b) { b.pop_back(); })), "push: a tensor's payload ends early");
-  EXPECT_EQ(error_of(changed(u, set(77, 1))), "user: a string is longer than the message");
-  EXPECT_EQ(error_of(changed(u, set(83, 2))), "user: a list has more tensors than allowed");
-  EXPECT_EQ(error_of(changed(u, set(81, 3))), "user: a list has more tensors than allowed");
+  EXPECT_EQ(error_of(changed(u, set(73, 1))), "user: a string is longer than the message");
+  EXPECT_EQ(error_of(changed(u, set(79, 2))), "user: a list has more tensors than allowed");
+  EXPECT_EQ(error_of(changed(u, set(77, 3))), "user: a list has more tensors than allowed");
   EXPECT_EQ(error_of(changed(u, [](bytes& b) { b.push_back(0); })), "user: trailing bytes after the payload");
-  EXPECT_EQ(error_of(changed(c, set(78, 2))), "collect: a bool is neither 0 nor 1");
+  EXPECT_EQ(error_of(changed(c, set(74, 2))), "collect: a bool is neither 0 nor 1");
 }
 
 TEST(wire, host_only_messages_are_not_encoded_and_refused) {
@@ -227,7 +225,7 @@ TEST(wire, host_only_messages_are_not_encoded_and_refused) {
     if (!host_only(e.body)) continue;
     EXPECT_TRUE(encode(e).empty());
     auto b = joined(encode({{}, halt{}}));
-    b[63] = static_cast<std::uint8_t>(e.body.index());
+    b[59] = static_cast<std::uint8_t>(e.body.index());
     EXPECT_EQ(error_of(b), "a host-only message must not be sent between nodes");
   }
 }

@@ -102,7 +102,7 @@ inline push sample() {
 }
 template <>
 inline weights sample() {
-  return {6, made<float>({16}, 2), 19, 20, 21};
+  return {6, made<float>({16}, 2), 21};
 }
 template <>
 inline layer_weights sample() {
@@ -110,11 +110,11 @@ inline layer_weights sample() {
 }
 template <>
 inline ready sample() {
-  return {ready::what_of::joined, 22, 23, 24, 25};
+  return {ready::what_of::work_unit, 22, 23, 24, 25};
 }
 template <>
 inline fetch sample() {
-  return {5, true};
+  return {5};
 }
 template <>
 inline quiesce sample() {
@@ -171,11 +171,7 @@ inline grant sample() {
 }
 template <>
 inline work_unit sample() {
-  return {7, 2, 3, 4};
-}
-template <>
-inline resume_at sample() {
-  return {0x8000000000000001u};
+  return {7, 2, 3};
 }
 template <>
 inline set_value sample() {
@@ -183,11 +179,11 @@ inline set_value sample() {
 }
 template <>
 inline evaluate sample() {
-  return {8, 2, true};
+  return {8, true};
 }
 template <>
 inline report sample() {
-  return {{{"loss", 2.302585}, {"accuracy", std::numeric_limits<double>::infinity()}, {"", -0.0}}, 64};
+  return {{{"loss", 2.302585}, {"accuracy", std::numeric_limits<double>::infinity()}, {"", -0.0}}, 64, {0.5, 64, 0}};
 }
 template <>
 inline collect sample() {
@@ -195,7 +191,7 @@ inline collect sample() {
 }
 template <>
 inline state sample() {
-  return {10, 11, made<float>({5}, 3), several(), 28, 29, 30, 31, 0.375};
+  return {10, 11, made<float>({5}, 3), several(), 28, 29, 31, 0.375};
 }
 template <>
 inline restore_state sample() {
@@ -230,7 +226,6 @@ inline header sample_header() {
           .id = make_msg_id(role_id{5}, 6),
           .step = 7,
           .version = 8,
-          .needed_from = 9,
           .packet = 10,
           .packets = 11,
           .port = 12,

@@ -159,7 +159,7 @@ TEST(record_checkpoint, rejects_files_truncated_at_every_4_kib_with_the_tensors_
     test::write_bytes(file, {whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(n)});
     const auto error = load_error_of(file);
     EXPECT_THAT(error, HasSubstr(file + ": ")) << n;
-    EXPECT_THAT(error, HasSubstr("truncated")) << n;
+    EXPECT_THAT(error, HasSubstr(n == 0 ? "it is an empty file" : "truncated")) << n;
     for (const auto& r : ranges) {
       if (n >= r.end || n < ranges[0].begin) continue;
       EXPECT_THAT(error, HasSubstr("tensor '" + r.name + "'")) << n;

@@ -1,10 +1,14 @@
+// size: the cases of one subject share their fixture
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
+#include <map>
 #include <numeric>
 
 #include "runtime/data/random.hpp"
@@ -91,6 +95,74 @@ TEST(record_safetensors, reads_what_was_written_in_the_same_order) {
   EXPECT_FALSE(std::filesystem::exists(dir.file("w.safetensors.tmp")));
 }
 
+// Returns the error of the header alone, which names no file.
+record_error header_error_of(const bytes& b, integrity check = integrity::when_present) {
+  const temp_dir dir;
+  test::write_bytes(dir.file("w"), b);
+  auto r = read_safetensors_metadata(dir.file("w"), check);
+  if (r) return {"", "", "no error"};
+  EXPECT_EQ(r.error().file, dir.file("w"));
+  r.error().file.clear();
+  return r.error();
+}
+
+TEST(record_safetensors, metadata_alone_is_that_of_the_whole_file) {
+  temp_dir dir;
+  // The second header is longer than what is read first.
+  for (const metadata_map& meta :
+       {metadata_map{{"format", "pt"}, {"step", "7"}}, metadata_map{{"long", std::string(200'000, 'x')}}, metadata_map{}}) {
+    ASSERT_EQ(test::error_text(write_safetensors(dir.file("w"), one_of_each(), meta)), "");
+    for (const auto check : {integrity::when_present, integrity::required}) {
+      const auto alone = read_safetensors_metadata(dir.file("w"), check);
+      ASSERT_TRUE(alone) << alone.error().to_string();
+      EXPECT_EQ(*alone, meta);
+    }
+  }
+  EXPECT_EQ(read_safetensors_metadata(dir.file("none")).error().to_string(),
+            dir.file("none") + ": cannot open: No such file or directory");
+  EXPECT_EQ(read_safetensors_metadata(dir.path).error().to_string(), dir.path + ": not a regular file");
+}
+
+// The bytes of the tensors are not read: a large file with a hole needs neither memory nor time.
+TEST(record_safetensors, metadata_alone_is_read_without_the_tensors) {
+  temp_dir dir;
+  const std::uint64_t values = std::uint64_t{1} << 40;
+  const auto text = R"({"__metadata__":{"step":"3"},"w":{"dtype":"U8","shape":[)" + std::to_string(values) +
+                    R"(],"data_offsets":[0,)" + std::to_string(values) + "]}}";
+  test::write_bytes(dir.file("w"), foreign(text, 0));
+  EXPECT_EQ(read_safetensors_metadata(dir.file("w")).error().to_string(),
+            dir.file("w") + ": tensor 'w': truncated: its data ends at byte 1099511627776, the file's at 0");
+  std::error_code ec;
+  std::filesystem::resize_file(dir.file("w"), 8 + text.size() + values, ec);
+  if (ec) GTEST_SKIP() << "the file system has no files of a terabyte: " << ec.message();
+  const auto alone = read_safetensors_metadata(dir.file("w"));
+  ASSERT_TRUE(alone) << alone.error().to_string();
+  EXPECT_EQ(*alone, (metadata_map{{"step", "3"}}));
+}
+
+TEST(record_safetensors, metadata_alone_is_refused_like_a_whole_file_that_is_cut_or_changed) {
+  const auto whole = [] {
+    const auto text = *safetensors_bytes({{"w", made<float>({4}, 1)}}, {{"step", "7"}});
+    return bytes(text.begin(), text.end());
+  }();
+  for (std::size_t n = 0; n < whole.size(); ++n) {
+    const bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(n));
+    const auto wanted = parse_error_of(cut, integrity::required), got = header_error_of(cut, integrity::required);
+    ASSERT_EQ(got.message, wanted.message) << n;
+    ASSERT_EQ(got.tensor, wanted.tensor) << n;
+  }
+  const std::size_t data = whole.size() - 16;
+  for (std::size_t n = 0; n < whole.size(); n += 3) {
+    auto changed = whole;
+    changed[n] ^= 1;
+    const auto got = header_error_of(changed, integrity::required).message;
+    if (n < data)
+      EXPECT_EQ(got, parse_error_of(changed, integrity::required).message) << n;
+    else
+      EXPECT_EQ(got, "no error") << "only the header is checked";
+  }
+}
+
 TEST(record_safetensors, golden_bytes_follow_the_format) {
   temp_dir dir;
   ASSERT_EQ(test::error_text(
@@ -144,6 +216,8 @@ TEST(record_safetensors, checks_i64_tensors_and_leaves_them_out) {
   const auto c = content_of(parse_safetensors(owner, owner->data(), owner->size()));
   ASSERT_EQ(c.named.size(), 1u);
   EXPECT_EQ(c.named[0].first, "bn.w");
+  ASSERT_EQ(c.left_out.size(), 1u);
+  EXPECT_EQ(c.left_out[0], (std::pair<std::string, std::string>("bn.num", "I64")));
   EXPECT_EQ(std::memcmp(c.named[0].second.raw(), b.data() + b.size() - 4, 4), 0);
   const auto bad = parse_error_of(foreign(R"({"n":{"dtype":"I64","shape":[2],"data_offsets":[0,8]}})", 8));
   EXPECT_EQ(bad.tensor, "n");
@@ -152,6 +226,150 @@ TEST(record_safetensors, checks_i64_tensors_and_leaves_them_out) {
             "dtype is given twice");
 }
 
+// The bytes of one tensor of a type that Troupe lacks, and its values.
+TEST(record_safetensors, widens_floats_of_16_and_8_bits) {
+  struct row {
+    const char* dtype;
+    bytes data;
+    std::vector<float> values;
+  };
+  const float inf = std::numeric_limits<float>::infinity();
+  const std::vector<row> rows = {
+      {"F16", {0x00, 0x3c, 0xff, 0x7b, 0x01, 0x00, 0x00, 0xfc, 0x00, 0x80}, {1, 65504, 0x1p-24F, -inf, -0.0F}},
+      {"F8_E5M2", {0x3c, 0x7b, 0x01, 0xfc}, {1, 57344, 0x1p-16F, -inf}},
+      {"F8_E4M3", {0x38, 0x7e, 0x01, 0xb8}, {1, 448, 0x1p-9F, -1}},
+      {"F8_E5M2FNUZ", {0x40, 0x7f, 0x01, 0xc0}, {1, 57344, 0x1p-17F, -1}},
+      {"F8_E4M3FNUZ", {0x40, 0x7f, 0x01, 0xc0}, {1, 240, 0x1p-10F, -1}},
+      {"F8_E8M0", {127, 0, 254}, {1, 0x1p-127F, 0x1p127F}},
+  };
+  for (const auto& r : rows) {
+    auto file = foreign(R"({"w":{"dtype":")" + std::string(r.dtype) + R"(","shape":[)" + std::to_string(r.values.size()) +
+                            R"(],"data_offsets":[0,)" + std::to_string(r.data.size()) + "]}}",
+                        r.data.size());
+    std::copy(r.data.begin(), r.data.end(), file.end() - static_cast<std::ptrdiff_t>(r.data.size()));
+    const auto owner = std::make_shared<bytes>(std::move(file));
+    const auto c = content_of(parse_safetensors(owner, owner->data(), owner->size()));
+    ASSERT_EQ(c.named.size(), 1u) << r.dtype;
+    const auto& t = c.named[0].second;
+    ASSERT_EQ(t.type(), dtype::f32) << r.dtype;
+    for (std::size_t i = 0; i < r.values.size(); ++i) {
+      EXPECT_EQ(t.data<float>()[i], r.values[i]) << r.dtype << " " << i;
+      EXPECT_EQ(std::signbit(t.data<float>()[i]), std::signbit(r.values[i])) << r.dtype << " " << i;
+    }
+  }
+}
+
+// A table of all values for each tensor would take minutes.
+TEST(record_safetensors, widens_many_tensors_of_one_value) {
+  constexpr std::size_t tensors = 100'000;
+  std::string header;
+  for (std::size_t k = 0; k < tensors; ++k)
+    header += (k == 0 ? "{\"" : ",\"") + std::to_string(k) + R"(":{"dtype":"F16","shape":[1],"data_offsets":[)" +
+              std::to_string(2 * k) + "," + std::to_string(2 * k + 2) + "]}";
+  auto file = foreign(header + "}", 2 * tensors);
+  for (std::size_t k = 0; k < tensors; ++k)
+    file[file.size() - 2 * tensors + 2 * k] = 0, file[file.size() - 2 * tensors + 2 * k + 1] = 0x3c;
+  const auto owner = std::make_shared<bytes>(std::move(file));
+  const auto c = content_of(parse_safetensors(owner, owner->data(), owner->size()));
+  ASSERT_EQ(c.named.size(), tensors);
+  EXPECT_EQ(c.named.back().second.data<float>()[0], 1);
+}
+
+TEST(record_safetensors, widens_as_many_values_as_a_type_has_and_fewer_alike) {
+  constexpr std::size_t values = 65'536;
+  for (const auto count : {values, values - 1}) {
+    auto file = foreign(
+        R"({"w":{"dtype":"F16","shape":[)" + std::to_string(count) + R"(],"data_offsets":[0,)" + std::to_string(2 * count) + "]}}",
+        2 * count);
+    for (std::size_t k = 0; k < count; ++k)
+      file[file.size() - 2 * count + 2 * k] = static_cast<std::uint8_t>(k & 255),
+                                         file[file.size() - 2 * count + 2 * k + 1] = static_cast<std::uint8_t>(k >> 8);
+    const auto owner = std::make_shared<bytes>(std::move(file));
+    const auto c = content_of(parse_safetensors(owner, owner->data(), owner->size()));
+    ASSERT_EQ(c.named.size(), 1u);
+    EXPECT_EQ(c.named[0].second.data<float>()[0x3c00], 1);
+    EXPECT_EQ(c.named[0].second.data<float>()[0xfbff], -65504);
+  }
+}
+
+TEST(record_safetensors, has_a_value_or_nan_for_every_bit_pattern_of_8_bits) {
+  const std::map<std::string, int> nans = {{"F8_E5M2", 6}, {"F8_E4M3", 2}, {"F8_E5M2FNUZ", 1}, {"F8_E4M3FNUZ", 1}, {"F8_E8M0", 1}};
+  for (const auto& [name, wanted] : nans) {
+    auto file = foreign(R"({"w":{"dtype":")" + name + R"(","shape":[256],"data_offsets":[0,256]}})", 256);
+    for (std::size_t i = 0; i < 256; ++i) file[file.size() - 256 + i] = static_cast<std::uint8_t>(i);
+    const auto owner = std::make_shared<bytes>(std::move(file));
+    const auto c = content_of(parse_safetensors(owner, owner->data(), owner->size()));
+    const auto* values = c.named[0].second.data<float>();
+    EXPECT_EQ(std::count_if(values, values + 256, [](float v) { return std::isnan(v); }), wanted) << name;
+  }
+}
+
+TEST(record_safetensors, leaves_out_every_type_that_no_weights_have) {
+  const std::map<std::string, int> bytes_of_8 = {{"BOOL", 8}, {"I8", 8},   {"I16", 16}, {"U16", 16},    {"U32", 32},   {"I64", 64},
+                                                 {"U64", 64}, {"C64", 64}, {"F4", 4},   {"F6_E2M3", 6}, {"F6_E3M2", 6}};
+  for (const auto& [name, size] : bytes_of_8) {
+    const auto file = foreign(R"({"w":{"dtype":")" + name + R"(","shape":[8],"data_offsets":[0,)" + std::to_string(size) + "]}}",
+                              static_cast<std::size_t>(size));
+    const auto owner = std::make_shared<bytes>(file);
+    const auto c = content_of(parse_safetensors(owner, owner->data(), owner->size()));
+    EXPECT_TRUE(c.named.empty());
+    ASSERT_EQ(c.left_out.size(), 1u);
+    EXPECT_EQ(c.left_out[0], (std::pair<std::string, std::string>("w", name)));
+  }
+  EXPECT_EQ(parse_error_of({}).message, "it is an empty file");
+}
+
+// A law of the pair: what is written can be read. Draws shapes, names and metadata at the limits.
+TEST(record_safetensors, writes_nothing_that_it_does_not_read) {
+  counter_rng draw(5);
+  const auto below = [&](std::uint64_t n) { return draw.next() % n; };
+  const std::int64_t extents[] = {0, 0, 1, 1, 2, 3, 1 << 20, std::int64_t{1} << 32, std::int64_t{1} << 40, INT64_MAX};
+  const std::string texts[] = {
+      "", " ", "w", "\"\\", "\xc3\xa9", "\xff", "\n", "__metadata__", "sha256", "sha256/w", std::string(2'000, 'n')};
+  const float value = 1;
+  const auto owner = std::make_shared<float>(value);
+  int written = 0, refused = 0;
+  for (int n = 0; n < 2000; ++n) {
+    named_tensors named;
+    for (auto k = below(4); k > 0; --k) {
+      shape s;
+      std::int64_t count = 1;
+      for (auto r = below(shape::max_rank + 1); r > 0; --r) {
+        const auto e = extents[below(std::size(extents))];
+        if (e > 3 && count != 0) continue;  // large ones only behind a 0: count() does not check for overflow
+        s.push_back(e);
+        count *= e;
+      }
+      if (count > 1) continue;  // no memory is behind it
+      named.emplace_back(texts[below(std::size(texts))], tensor::adopt(owner, owner.get(), s, dtype::f32));
+    }
+    metadata_map metadata;
+    for (auto k = below(3); k > 0; --k) metadata[texts[below(std::size(texts))]] = texts[below(std::size(texts))];
+    const auto made = safetensors_bytes(named, metadata);
+    ++(made ? written : refused);
+    if (!made) continue;
+    const auto file = std::make_shared<std::string>(*made);
+    const auto back = parse_safetensors(file, file->data(), file->size(), integrity::required);
+    ASSERT_EQ(test::error_text(back), "") << n;
+    EXPECT_EQ(back->metadata, metadata);
+    ASSERT_EQ(back->named.size(), named.size());
+    for (std::size_t k = 0; k < named.size(); ++k) EXPECT_EQ(back->named[k].first, named[k].first);
+  }
+  EXPECT_GT(written, 100);
+  EXPECT_GT(refused, 100);
+}
+
+TEST(record_safetensors, has_as_many_tensors_as_its_header_holds) {
+  const auto value = made<float>({1}, 3);
+  for (const std::size_t n : {65'536, 65'537}) {
+    named_tensors named;
+    for (std::size_t k = 0; k < n; ++k) named.emplace_back("t" + std::to_string(k), value);
+    const auto file = std::make_shared<std::string>(*safetensors_bytes(named));
+    EXPECT_EQ(content_of(parse_safetensors(file, file->data(), file->size(), integrity::required)).named.size(), n);
+  }
+}
+
+// size: a table of headers
 TEST(record_safetensors, rejects_every_malformed_header_with_its_reason) {
   struct row {
     std::string header;
@@ -178,7 +396,9 @@ TEST(record_safetensors, rejects_every_malformed_header_with_its_reason) {
       {w(""), 0, "w", "dtype is missing"},
       {w(R"("dtype":"F32")"), 0, "w", "shape is missing"},
       {w(R"("dtype":"F32","shape":[2])"), 0, "w", "data_offsets are missing"},
-      {w(R"("dtype":"F16","shape":[2],"data_offsets":[0,4])"), 4, "w", "dtype F16 is not supported"},
+      {w(R"("dtype":"F16","shape":[1],"data_offsets":[0,4])"), 4, "w", "data_offsets span 4 bytes, its shape needs 2"},
+      {w(R"("dtype":"F17","shape":[2],"data_offsets":[0,4])"), 4, "w", "dtype F17 is none of the format"},
+      {w(R"("dtype":"F4","shape":[3],"data_offsets":[0,1])"), 1, "w", "data_offsets span 1 bytes, its shape needs 2"},
       {w(R"("dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8])"), 8, "w", "dtype is given twice"},
       {w(R"("dtype":"F32","shape":[2],"shape":[2],"data_offsets":[0,8])"), 8, "w", "shape is given twice"},
       {w(ok + R"(,"data_offsets":[0,8])"), 8, "w", "data_offsets are given twice"},
@@ -204,6 +424,9 @@ TEST(record_safetensors, rejects_every_malformed_header_with_its_reason) {
     const auto e = parse_error_of(foreign(r.header, r.data));
     EXPECT_EQ(e.tensor, r.tensor) << r.header.substr(0, 200);
     EXPECT_THAT(e.message, HasSubstr(r.message)) << r.header.substr(0, 200);
+    const auto alone = header_error_of(foreign(r.header, r.data));
+    EXPECT_EQ(alone.tensor, e.tensor) << r.header.substr(0, 200);
+    EXPECT_EQ(alone.message, e.message) << r.header.substr(0, 200);
   }
   EXPECT_THAT(parse_error_of({1, 2, 3}).message, HasSubstr("truncated: 3 bytes"));
   EXPECT_THAT(parse_error_of({0, 1, 0, 0, 0, 0, 0, 0}).message, HasSubstr("truncated: the header takes 256 bytes, the file has 0"));

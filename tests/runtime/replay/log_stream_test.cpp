@@ -157,6 +157,30 @@ TEST_F(stream_of_messages, names_the_record_that_is_damaged) {
   EXPECT_THAT(test::error_text(read_stream(bytes.substr(0, 50) + "x" + bytes.substr(51))), HasSubstr("at byte 46"));
 }
 
+TEST_F(stream_of_messages, has_a_message_from_outside_that_is_as_long_as_a_message_may_be) {
+  constexpr std::size_t size = (std::size_t{64} << 20) + 1;  // messages have up to 1 GiB
+  {
+    log_stream s([](const std::string& why) { ADD_FAILURE() << why; });
+    ASSERT_EQ(test::error_text(s.open(file_, both_)), "");
+    log_room room(4 * role_log::chunk_bytes);
+    role_log log(room);
+    auto d = of_step(7);
+    d.from = no_role;
+    d.whole.assign(size, 'w');
+    const auto* chunk = log.add(d);
+    if (!chunk) chunk = log.complete();
+    ASSERT_TRUE(chunk);
+    s.add(role_id{0}, *chunk);
+    s.ended(role_id{0}, "");
+  }
+  const auto read = read_stream(content(file_));
+  ASSERT_TRUE(read) << test::error_text(read);
+  chunk_reader r(read->front().chunks.back());
+  const auto d = r.next();
+  ASSERT_TRUE(d);
+  EXPECT_EQ(d->whole.size(), size);
+}
+
 TEST_F(stream_of_messages, refuses_files_of_another_kind) {
   EXPECT_THAT(test::error_text(read_stream("")), HasSubstr("not a recording"));
   EXPECT_THAT(test::error_text(read_stream("troupe messages 2\n")), HasSubstr("not a recording"));

@@ -1,10 +1,7 @@
-// The versions of weights that a stage keeps and that a packet uses (stage_weights), and which
-// packets are over (packet_horizon).
+// The versions of weights that a stage keeps and that a packet uses.
 #include "runtime/stage/stage_weights.hpp"
 
 #include <gtest/gtest.h>
-
-#include "runtime/stage/packet_horizon.hpp"
 
 namespace troupe {
 namespace {
@@ -23,19 +20,19 @@ std::optional<std::uint64_t> met(const stage_weights& w, const header& h, std::s
 TEST(stage_weights, drain_uses_and_keeps_one_version) {
   stage_weights w({{true, 0}, {false, 0}}, weight_rule::drain, 0);
   EXPECT_FALSE(w.here_for(packet_of(0)));
-  EXPECT_TRUE(w.take(0, 0, {}, {}));
+  EXPECT_TRUE(w.take(0, 0, {}));
   EXPECT_TRUE(w.here_for(packet_of(0))) << "a layer without parameters needs no weights";
   EXPECT_FALSE(w.here_for(packet_of(1)));
-  EXPECT_TRUE(w.take(0, 1, {}, {}));
+  EXPECT_TRUE(w.take(0, 1, {}));
   EXPECT_EQ(met(w, packet_of(0)), std::nullopt);
   EXPECT_TRUE(w.beyond(0));
-  EXPECT_FALSE(w.take(0, 0, {}, {})) << "too old";
+  EXPECT_FALSE(w.take(0, 0, {})) << "too old";
   EXPECT_EQ(w.newest(), 1u);
 }
 
 TEST(stage_weights, stash_uses_the_version_at_its_delay_and_keeps_delay_plus_one) {
   stage_weights w({{true, 2}}, weight_rule::stash, 10);
-  for (std::uint64_t v = 10; v < 15; ++v) w.take(0, v, {}, {});
+  for (std::uint64_t v = 10; v < 15; ++v) w.take(0, v, {});
   EXPECT_EQ(met(w, packet_of(10)), std::nullopt);
   EXPECT_EQ(met(w, packet_of(15)), 13u);
   EXPECT_EQ(met(w, packet_of(14)), 12u);
@@ -43,48 +40,17 @@ TEST(stage_weights, stash_uses_the_version_at_its_delay_and_keeps_delay_plus_one
   w.count({});
   EXPECT_EQ(w.most(), 3u);
   stage_weights first({{true, 2}}, weight_rule::stash, 10);
-  first.take(0, 10, {}, {});
+  first.take(0, 10, {});
   EXPECT_EQ(met(first, packet_of(11)), 10u) << "the first version is that of first_step";
 }
 
 TEST(stage_weights, latest_uses_the_newest_version_if_it_is_new_enough) {
   stage_weights w({{true, 1}}, weight_rule::latest, 0);
-  w.take(0, 4, {}, {});
+  w.take(0, 4, {});
   EXPECT_EQ(met(w, packet_of(5)), 4u);
   EXPECT_EQ(met(w, packet_of(3)), 4u);
   EXPECT_EQ(met(w, packet_of(6)), std::nullopt);
   EXPECT_EQ(met(w, packet_of(5, phase::test)), std::nullopt) << "evaluation needs exactly its version";
-}
-
-TEST(stage_weights, keeps_the_versions_that_a_restarted_role_may_need) {
-  stage_weights w({{true, 0}}, weight_rule::drain, 0);
-  for (std::uint64_t v = 0; v < 4; ++v) w.take(0, v, {}, 2);
-  EXPECT_EQ(met(w, packet_of(1)), std::nullopt);
-  EXPECT_EQ(met(w, packet_of(2)), 2u);
-  w.forget(9);
-  EXPECT_EQ(met(w, packet_of(2)), std::nullopt);
-  EXPECT_EQ(met(w, packet_of(3)), 3u) << "the newest version is always kept";
-}
-
-TEST(packet_horizon, a_step_ends_by_needed_from_and_a_round_by_later_packets) {
-  packet_horizon far(5);
-  EXPECT_TRUE(far.over(packet_of(4)));
-  auto h = packet_of(6);
-  h.needed_from = 6;
-  EXPECT_TRUE(far.learn(h, false));
-  EXPECT_FALSE(far.learn(h, false)) << "unchanged";
-  EXPECT_TRUE(far.over(packet_of(5)));
-
-  auto round = packet_of(6, phase::test);
-  round.step = 1;
-  EXPECT_FALSE(far.over(round));
-  auto next = round;
-  next.step = 2;
-  EXPECT_TRUE(far.learn(next, true));
-  EXPECT_TRUE(far.over(round));
-  EXPECT_FALSE(far.over(next));
-  EXPECT_TRUE(far.learn(packet_of(6), true));
-  EXPECT_TRUE(far.over(next)) << "training has continued after the round";
 }
 
 }  // namespace

@@ -94,6 +94,9 @@ class net_exporter {
     if (changed(o, "scale") || changed(o, "mean") || job_.spec.data.augment)
       found_.note(
           "the layer Input takes the numbers that the net sees: scale, mean and augment of [data] are not part of the files");
+    const auto& d = *job_.data;
+    if (d.example().rank() == 3 && d.example()[0] == 3 && d.bytes() && d.picture_order() == channel_order::rgb)
+      found_.note("the net takes pictures as red, green, blue; programs for Caffe give it blue, green, red: swap the planes there");
   }
   void add_layer(std::vector<proto_field> fields) { out_.net.fields.push_back(message_field("layer", std::move(fields))); }
 
@@ -105,7 +108,7 @@ class net_exporter {
 
   void write_layer(const graph_layer& shared) {
     const auto l = as_if_alone(graph_, shared);
-    layer_export e{l, l.spec->values, graph_, found_, {}, {}, 0, pad_of(graph_, l)};
+    layer_export e{l, l.spec->values, graph_, found_, {}, {}, 0, pad_of(graph_, l), ignored_label()};
     const auto rule = export_rule_of(l.type);
     if (!rule) return e.refuse("Caffe has no such layer");
     rule(e);
@@ -174,6 +177,13 @@ class net_exporter {
     s.push_back(message_field("scale_param", {word_field("bias_term", "true")}));
     for (std::size_t k = 0; k < 2; ++k) add_blob(s, blob_with(e.param(k), l));
     add_layer(std::move(s));
+  }
+
+  // Caffe's losses ignore one label: that of the data, or -1 as a sign of all negative ones.
+  std::int64_t ignored_label() const {
+    const auto& o = job_.spec.data.values;
+    const auto named = o.has("ignore_label") ? o.integer("ignore_label") : -1;
+    return named >= 0 ? named : -1;
   }
 
   const prepared_job& job_;

@@ -233,7 +233,7 @@ void export_softmax_loss(layer_export& e) {
   if (e.values.real("label_smoothing") != 0) e.refuse("Caffe has no label_smoothing");
   if (!e.values.get<std::vector<double>>("class_weights").empty()) e.refuse("Caffe's SoftmaxWithLoss has no class_weights");
   if (sequence(e)) e.own.push_back(message_field("softmax_param", {integer_field("axis", 2)}));
-  e.own.push_back(message_field("loss_param", {integer_field("ignore_label", -1)}));
+  e.own.push_back(message_field("loss_param", {integer_field("ignore_label", e.ignored)}));
 }
 void export_sigmoid_loss(layer_export& e) {
   e.type = "SigmoidCrossEntropyLoss";
@@ -249,7 +249,7 @@ void export_accuracy(layer_export& e) {
   field_list p;
   if (const auto top = e.values.integer("top_k"); top != 1) p.push_back(integer_field("top_k", top));
   if (sequence(e)) p.push_back(integer_field("axis", 2));
-  p.push_back(integer_field("ignore_label", -1));
+  p.push_back(integer_field("ignore_label", e.ignored));
   e.own.push_back(message_field("accuracy_param", std::move(p)));
 }
 

@@ -30,6 +30,7 @@ struct layer_export {
   std::vector<proto_field> own;      // the fields of its type: convolution_param { ... }
   std::size_t params = 0;            // how many of the layer's parameters are its blobs, from the first
   const graph_layer* pad = nullptr;  // a layer pad before it, which is part of it
+  std::int64_t ignored = -1;         // the label that does not count in losses and metrics
 
   void refuse(const std::string& why);
   const graph_param& param(std::size_t k) const { return graph.params[layer.params[k]]; }

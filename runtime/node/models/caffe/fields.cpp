@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/options.hpp"
 #include "runtime/base/number_text.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/node/models/caffe/schema.hpp"
@@ -28,6 +29,64 @@ bool read_integer(const std::string& text, std::int64_t& to) {
   return true;
 }
 
+// Fields of relatives of Caffe (NVIDIA's, Intel's, of SegNet, SSD, PSPNet, ...) without a meaning
+// for the values that a net computes: algorithms, precisions of kernels, threads, order of reading.
+bool without_effect(const std::string& field) {
+  static const std::set<std::string> names{"backward_math",
+                                           "backward_type",
+                                           "bn_stats_batch_size",
+                                           "cache",
+                                           "conv_algorithm",
+                                           "cudnn_convolution_algo_seeker",
+                                           "cudnn_math_override",
+                                           "debug_info",
+                                           "default_backward_math",
+                                           "default_backward_type",
+                                           "default_conv_algos_override",
+                                           "default_cublas_math_override",
+                                           "default_cudnn_math_override",
+                                           "default_forward_math",
+                                           "default_forward_type",
+                                           "eltwise_mem_sharing",
+                                           "engine",
+                                           "force_nd_im2col",
+                                           "forward_math",
+                                           "forward_type",
+                                           "global_grad_scale",
+                                           "global_grad_scale_adaptive",
+                                           "mem_param",
+                                           "multinode",
+                                           "need_backward",
+                                           "optimize_mem",
+                                           "parser_threads",
+                                           "per_fla_fuse",
+                                           "prefetch",
+                                           "profile_info",
+                                           "quantization_param",
+                                           "random_seed",
+                                           "reduce_buckets",
+                                           "shuffle",
+                                           "stats_batch_size",
+                                           "store_blobs_in_old_format",
+                                           "threads"};
+  return names.contains(field);
+}
+
+// The known field that is misspelt here; empty: it is another one. Messages are compared without
+// the ending that they share, which makes foreign ones look alike: "video_data_param",
+// "image_data_param".
+std::string known_field_meant(std::string_view field, const std::vector<std::string>& known) {
+  for (const std::string_view ending : {"_data_param", "_param", ""}) {
+    if (!field.ends_with(ending)) continue;
+    std::vector<std::string> stems;
+    for (const auto& k : known)
+      if (k.ends_with(ending)) stems.push_back(k.substr(0, k.size() - ending.size()));
+    const auto near = nearest_word(field.substr(0, field.size() - ending.size()), stems);
+    return near.empty() ? near : near + std::string(ending);
+  }
+  return {};
+}
+
 std::string plain(const std::string& text) { return text.starts_with('+') ? text.substr(1) : text; }
 
 }  // namespace
@@ -41,7 +100,7 @@ void findings::error(const proto_field& at, const std::string& what) {
 }
 
 void findings::note(const std::string& what) {
-  if (std::find(notes.begin(), notes.end(), what) == notes.end()) notes.push_back(what);
+  if (noted_.insert(what).second) notes.push_back(what);
 }
 
 message_reader::message_reader(const proto_field& from, std::string type, std::string subject, findings& found,
@@ -56,6 +115,11 @@ message_reader::~message_reader() {
   for (const auto& f : from_.fields) {
     if (found_.wrong.size() >= max_mistakes_shown) return;  // comparing with all names is slow
     if (!asked_.insert(f.name).second) continue;
+    if (without_effect(f.name)) {
+      found_.note("the field " + in_quotes(f.name) +
+                  " is left out wherever it is: it says how a net is computed or read, not what");
+      continue;
+    }
     if (type && type->find(f.name))
       found_.error(f, subject_ + "the field " + in_quotes(f.name) + " is not supported here");
     else
@@ -84,6 +148,26 @@ std::vector<const proto_field*> message_reader::all(const std::string& name) {
 }
 
 void message_reader::ignore(std::initializer_list<const char*> names) { asked_.insert(names.begin(), names.end()); }
+
+void message_reader::leave_rest(const std::string& why) {
+  constexpr std::size_t longest_compared = 80;
+  const auto* type = message_named(type_);
+  std::vector<std::string> known(asked_.begin(), asked_.end()), left;
+  if (type)
+    for (const auto& f : type->fields) known.push_back(f.name);
+  for (const auto& f : from_.fields) {
+    if (!asked_.insert(f.name).second) continue;
+    const bool foreign = !(type && type->find(f.name)) && !without_effect(f.name);
+    const bool compare = foreign && f.name.size() <= longest_compared &&
+                         std::max(left.size(), found_.wrong.size()) < max_mistakes_shown;  // it is slow
+    if (const auto meant = compare ? known_field_meant(f.name, known) : std::string(); !meant.empty())
+      found_.error(f,
+                   subject_ + "Troupe does not know the field " + in_quotes(f.name) + "; did you mean " + in_quotes(meant) + "?");
+    else
+      left.push_back(in_quotes(f.name));
+  }
+  if (!left.empty()) found_.note(subject_ + joined(left) + (left.size() == 1 ? " is" : " are") + " left out: " + why);
+}
 
 bool message_reader::is(const proto_field& f, proto_field::kind what, const char* called) {
   if (f.what == what) return true;

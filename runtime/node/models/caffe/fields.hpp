@@ -1,6 +1,7 @@
 // Typed access to the fields of a message (prototxt.hpp). A reader notes which fields were asked
 // for; when it is destroyed, the others are reported: unknown to caffe.proto, or not supported by
-// Troupe. Mistakes are collected with their positions.
+// Troupe. Fields of relatives of Caffe that say how a net is computed, and not what, are notes.
+// Mistakes are collected with their positions.
 // Threads: one reader, one thread.
 #pragma once
 
@@ -22,6 +23,9 @@ struct findings {
   std::vector<std::string> notes;  // one sentence each
   void error(const proto_field& at, const std::string& what);
   void note(const std::string& what);  // once
+
+ private:
+  std::set<std::string> noted_;  // the same as `notes`: a net may have many thousands
 };
 
 class message_reader {
@@ -39,6 +43,9 @@ class message_reader {
   const proto_field* one(const std::string& name);
   std::vector<const proto_field*> all(const std::string& name);
   void ignore(std::initializer_list<const char*> names);
+  // The fields that nobody asked for are a note, not mistakes. But a field that looks like a known
+  // one is misspelt, which is a mistake. `why`: a half sentence.
+  void leave_rest(const std::string& why);
 
   std::int64_t integer(const std::string& name, std::int64_t otherwise, std::int64_t least = 0, std::int64_t most = 1'000'000'000);
   double real(const std::string& name, double otherwise);

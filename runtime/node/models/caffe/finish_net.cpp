@@ -50,10 +50,12 @@ void merge_scales(layer_list& layers) {
   std::erase_if(layers, [&](const job_layer& l) { return gone.contains(l.name); });
 }
 
-std::set<std::string> used_layers(const layer_list& layers) {
+// Layers whose outputs others read; `plain`: others that are no loss and no metric.
+std::set<std::string> used_layers(const layer_list& layers, bool plain) {
   std::set<std::string> used;
   for (const auto& l : layers)
-    for (const auto& i : l.inputs) used.insert(layer_of(i));
+    if (!plain || l.part == job_layer::role::plain)
+      for (const auto& i : l.inputs) used.insert(layer_of(i));
   return used;
 }
 
@@ -81,9 +83,10 @@ std::string unique_name(const layer_list& layers, std::string wanted) {
   return wanted;
 }
 
-// A loss on the last output: that of its scores, if it ends in softmax or sigmoid.
+// A loss on the last output, which metrics may read, too: that of its scores, if it ends in softmax
+// or sigmoid.
 void add_loss(layer_list& layers, findings& found) {
-  const auto used = used_layers(layers);
+  const auto used = used_layers(layers, true), read = used_layers(layers, false);
   const auto last = std::find_if(layers.rbegin(), layers.rend(),
                                  [&](const job_layer& l) { return l.part == job_layer::role::plain && !used.contains(l.name); });
   if (last == layers.rend()) return;
@@ -97,7 +100,7 @@ void add_loss(layer_list& layers, findings& found) {
     scores = last->inputs[0];
     const auto source = named(layers, layer_of(scores));
     image = source != layers.end() && source->image;
-    layers.erase(std::next(last).base());
+    if (!read.contains(last->name)) layers.erase(std::next(last).base());
   }
   const auto label = std::string("label");
   if (image) {
@@ -110,7 +113,8 @@ void add_loss(layer_list& layers, findings& found) {
   loss.name = unique_name(layers, "loss"), loss.type = type, loss.inputs = {scores, label}, loss.part = job_layer::role::loss;
   found.note("the net has no loss: a layer " + in_quotes(loss.name) + " (" + type + ") on " + in_quotes(scores) + " is added");
   layers.push_back(std::move(loss));
-  if (type != "softmax_loss") return;
+  const auto is_accuracy = [](const job_layer& l) { return l.type == "accuracy"; };
+  if (type != "softmax_loss" || std::any_of(layers.begin(), layers.end(), is_accuracy)) return;
   accuracy.name = unique_name(layers, "accuracy"), accuracy.type = "accuracy", accuracy.inputs = {scores, label};
   accuracy.phase = "test", accuracy.part = job_layer::role::metric;
   layers.push_back(std::move(accuracy));

@@ -31,11 +31,19 @@ struct read_text_file {
 
 // The files of a model, by what they are.
 struct model_files {
-  std::optional<read_text_file> net, solver;
+  std::optional<read_text_file> net, solver, net_of_solver;
   std::vector<read_text_file> nodes;
   std::string weights_file;
   std::optional<binary_net> weights;
 };
+
+// The net that a solver has inside: net_param, or train_net_param.
+std::optional<proto_field> net_inside(const proto_field& solver) {
+  for (const auto* name : {"net_param", "train_net_param"})
+    for (const auto& f : solver.fields)
+      if (f.name == name && f.what == proto_field::kind::message) return f;
+  return std::nullopt;
+}
 
 expected<void, diagnostics> sort_text(const content& c, model_files& into) {
   if (c.bytes > max_text) return unexpected(model_error(c.file, "is larger than 64 MiB, which no prototxt is"));
@@ -46,7 +54,9 @@ expected<void, diagnostics> sort_text(const content& c, model_files& into) {
     into.nodes.push_back(std::move(read));
     return {};
   }
-  auto& place = is_solver(read.tree) ? into.solver : into.net;
+  const bool solver = is_solver(read.tree);
+  if (auto inside = solver ? net_inside(read.tree) : std::nullopt) into.net_of_solver = read_text_file{c.file, *std::move(inside)};
+  auto& place = solver ? into.solver : into.net;
   if (place)
     return unexpected(model_error(
         c.file, "is a second " + std::string(&place == &into.net ? "net" : "solver") + "; the first is " + place->file));
@@ -125,6 +135,7 @@ expected<imported_model, diagnostics> import_contents(const std::vector<content>
   model_files files;
   for (const auto& c : contents)
     if (auto ok = sort_file(c, files); !ok) return unexpected(std::move(ok).error());
+  if (!files.net) files.net = std::move(files.net_of_solver);
   if (!files.net && !files.weights)
     return unexpected(model_error(contents.empty() ? "" : contents[0].file, "there is no net among the files: name its .prototxt"));
   findings found;

@@ -1,3 +1,4 @@
+// size: one pass over the layers of a net
 #include "runtime/node/models/caffe/import_net.hpp"
 
 #include <algorithm>
@@ -7,7 +8,9 @@
 #include "runtime/base/wording.hpp"
 #include "runtime/node/config/toml_text.hpp"
 #include "runtime/node/models/caffe/finish_net.hpp"
+#include "runtime/node/models/caffe/job_shapes.hpp"
 #include "runtime/node/models/caffe/layer_rules.hpp"
+#include "runtime/node/models/caffe/refused_layers.hpp"
 
 namespace troupe::caffe {
 namespace {
@@ -17,6 +20,15 @@ struct blob_value {
   std::string train, test;
 };
 
+// What a layer has from its inputs.
+struct layer_facts {
+  std::int64_t channels = 0;  // or features; 0: unknown
+  bool pooled = false;        // it ends in a pooling
+};
+
+constexpr std::int64_t most_channels = 1'000'000'000;  // as of a field's number
+
+// size: the state of the pass
 class net_translator {
  public:
   net_translator(bool with_weights, const name_pairs& names, findings& found)
@@ -24,10 +36,18 @@ class net_translator {
 
   job_model read(net& from) {
     share_data(from);
+    find_readers(from);
     for (auto& l : from.layers) layer(l);
+    note_left_out();
+    note_ignored();
     finish_layers(job_, found_);
+    if (job_.layers.empty() && found_.wrong.empty() && !from.layers.empty())
+      found_.error(from.layers[0].fields().at(),
+                   "the net has no layer that a job can train: " +
+                       (left_out_.empty() ? std::string("it has data only")
+                                          : "what is left out leaves nothing (" + joined(left_out_) + ")"));
     if (train_ || test_)
-      write_data(train_, test_, classes_of(job_), job_, found_);
+      write_data(train_, test_, {classes_of(job_), ignored_}, job_, found_);
     else if (found_.wrong.empty())
       found_.error(from.layers.empty() ? proto_field() : from.layers[0].fields().at(), "the net has no data layer and no input");
     job_.name = from.name;
@@ -40,11 +60,42 @@ class net_translator {
   void share_data(net& from) {
     bool train = false, test = false;
     for (const auto& l : from.layers)
-      if (is_data_layer(l.type)) train = train || l.train, test = test || l.test;
+      if (is_data_layer(l)) train = train || l.train, test = test || l.test;
     if (train == test) return;
     found_.note(std::string("the net has data for the phase ") + (train ? "TRAIN" : "TEST") + " only, which the job uses for both");
     for (auto& l : from.layers)
-      if (is_data_layer(l.type) && (l.train || l.test)) l.train = l.test = true;
+      if (is_data_layer(l) && (l.train || l.test)) l.train = l.test = true;
+  }
+
+  // How blobs are read, by name: those of a data layer with more than two tops decide what they
+  // are.
+  void find_readers(const net& from) {
+    for (const auto& l : from.layers)
+      for (std::size_t k = 0; k < l.bottoms.size(); ++k) {
+        if (k == 1 && (l.type.ends_with("Loss") || l.type == "Accuracy"))
+          labels_.insert(l.bottoms[k]);
+        else if (l.type != "Silence")
+          readers_.emplace(l.bottoms[k], l.title());
+      }
+  }
+  // The labels are the first of the further tops that a loss or metric takes as labels, unless the
+  // second top is called so. What nothing else reads can be left out.
+  void choose_labels(net_layer& l, data_layer& d) {
+    if (d.tops.size() <= 2 || l.type == "Input" || d.tops[1] == "label") return;
+    const auto is_label = [&](const std::string& t) { return labels_.contains(t) && !readers_.contains(t); };
+    const auto label = std::find_if(d.tops.begin() + 1, d.tops.end(), is_label);
+    d.label_top = static_cast<std::size_t>(label - d.tops.begin());
+    std::vector<std::string> others;
+    for (std::size_t k = 1; k < d.tops.size(); ++k) {
+      if (k == d.label_top) continue;
+      others.push_back(in_quotes(d.tops[k]));
+      if (const auto reader = readers_.find(d.tops[k]); reader != readers_.end())
+        return l.error("Troupe's data has one tensor and its labels; " + reader->second + " reads a further top, " + others.back() +
+                       ": remove that layer and the layers that need its output, or store the top as channels of the data");
+    }
+    found_.note(l.title() + ": Troupe's data has one tensor and its labels; " + joined(others) +
+                (others.size() == 1 ? " is" : " are") + " left out with the losses that compare with " +
+                (others.size() == 1 ? "it" : "them"));
   }
 
   void layer(net_layer& l) {
@@ -52,33 +103,76 @@ class net_translator {
       for (const auto& f : l.fields().at().fields) l.fields().ignore({f.name.c_str()});
       return;
     }
-    if (is_data_layer(l.type)) return data(l);
+    if (is_data_layer(l)) return data(l);
     if (l.type == "Silence") return;
+    if (is_of_results(l.type) || reads_absent(l)) return leave_out(l);
     if (own_split(l)) return;
     if (second_batch_norm(l)) return;
     const auto rule = rule_of(l.type);
     if (!rule) {
-      if (!l.type.empty()) l.error("Troupe has no layer like " + l.type);
+      if (!l.type.empty()) l.error(why_refused(l));
       for (const auto& f : l.fields().at().fields) l.fields().ignore({f.name.c_str()});
+      for (const auto& t : l.tops) absent_.insert(t);
       return;
     }
     translate(l, rule);
   }
 
+  // Layers that read what Troupe does not compute are left out with it.
+  bool reads_absent(const net_layer& l) const {
+    return std::any_of(l.bottoms.begin(), l.bottoms.end(), [&](const std::string& b) { return absent_.contains(b); });
+  }
+  void leave_out(net_layer& l) {
+    const auto of_data = [&](const std::string& b) { return absent_data_.contains(b); };
+    if (is_of_results(l.type))
+      left_out_.push_back(l.title());
+    else if (std::any_of(l.bottoms.begin(), l.bottoms.end(), of_data))
+      without_data_.push_back(l.title());
+    for (const auto& f : l.fields().at().fields) l.fields().ignore({f.name.c_str()});
+    for (const auto& t : l.tops) absent_.insert(t);
+  }
+  void note_left_out() {
+    note_layers(left_out_, "Troupe has no such layers");
+    note_layers(without_data_, "a job has one tensor of data and its labels, and they read another one");
+    left_out_.insert(left_out_.end(), without_data_.begin(), without_data_.end());
+  }
+  void note_layers(std::vector<std::string>& titles, const std::string& why) {
+    if (titles.empty()) return;
+    constexpr std::size_t shown = 3;
+    const auto more = titles.size() - std::min(titles.size(), shown);
+    titles.resize(std::min(titles.size(), shown));
+    found_.note(joined(titles) + (more == 0 ? "" : " and " + std::to_string(more) + " more") + ": " + why +
+                ". They are left out with the layers that read their outputs; the net ends before them");
+  }
+
   void data(net_layer& l) {
-    const auto d = read_data_layer(l, found_);
+    auto d = read_data_layer(l, found_);
+    choose_labels(l, d);
     for (const bool train : {true, false}) {
       if (!(train ? l.train : l.test)) continue;
       auto& mine = train ? train_ : test_;
       if (!mine)
         mine = d;
-      else if (d.labelled_by_name && mine->labelled_by_name && d.tops.size() == 1)
+      else if (d.labelled_by_name && mine->labelled_by_name && d.tops.size() == 1 && one_is_labels(*mine, d))
         merge_input(*mine, d);
+      else if (d.tops.size() == 1 && mine->tops.size() == 1 && d.labelled_by_name)
+        continue_with_label(l, train);
       else if (train)
         l.error("the net has a second data layer in one phase; Troupe's jobs have one source");
-      for (std::size_t k = 0; k < l.tops.size(); ++k) (train ? blobs_[l.tops[k]].train : blobs_[l.tops[k]].test) = d.tensor_of(k);
+      for (std::size_t k = 0; k < l.tops.size(); ++k) {
+        auto& place = train ? blobs_[l.tops[k]].train : blobs_[l.tops[k]].test;
+        const auto tensor = d.tensor_of(k);
+        if (!tensor.empty() && place.empty()) place = tensor;
+        if (tensor.empty()) absent_.insert(l.tops[k]), absent_data_.insert(l.tops[k]);
+      }
     }
+    shapes_.set_example((train_ ? *train_ : *test_).extents());
   }
+  static bool one_is_labels(const data_layer& a, const data_layer& b) {
+    return a.tensor_of(0) == "label" || b.tensor_of(0) == "label";
+  }
+  // A second layer of made-up data with one top, whatever its name: the labels.
+  void continue_with_label(const net_layer& l, bool train) { (train ? blobs_[l.tops[0]].train : blobs_[l.tops[0]].test) = "label"; }
   // A second layer Input: the labels.
   static void merge_input(data_layer& into, const data_layer& d) {
     if (into.tensor_of(0) == "label") into.shape = d.shape, into.batch = d.batch;
@@ -103,8 +197,8 @@ class net_translator {
   // A BatchNorm of the other phase, with the same name: the same layer.
   bool second_batch_norm(net_layer& l) {
     if (l.type != "BatchNorm" || (l.train && l.test)) return false;
-    const auto first = std::find_if(job_.layers.begin(), job_.layers.end(), [&](const job_layer& j) { return j.theirs == l.name; });
-    if (first == job_.layers.end() || first->type != "batch_norm" || first->phase != (l.train ? "test" : "train")) return false;
+    auto* first = first_of_theirs(l.name);
+    if (!first || first->type != "batch_norm" || first->phase != (l.train ? "test" : "train")) return false;
     first->phase.clear();
     for (const auto& t : l.tops) (l.train ? blobs_[t].train : blobs_[t].test) = first->name;
     for (const auto& f : l.fields().at().fields) l.fields().ignore({f.name.c_str()});
@@ -112,6 +206,12 @@ class net_translator {
   }
 
   std::string input_of(net_layer& l, const std::string& bottom) {
+    if (const auto mask = masks_.find(bottom); mask != masks_.end()) {
+      if (l.type == "Upsample" && l.bottoms.size() == 2 && bottom == l.bottoms[1]) return mask->second.input;
+      l.fields().error("bottom", "its bottom " + in_quotes(bottom) +
+                                     " holds the positions of maxima: in Troupe it can only be the second bottom of an Upsample");
+      return {};
+    }
     const auto b = blobs_.find(bottom);
     const auto train = b == blobs_.end() ? std::string() : b->second.train, test = b == blobs_.end() ? "" : b->second.test;
     if ((l.train && train.empty()) || (l.test && test.empty())) {
@@ -127,6 +227,33 @@ class net_translator {
       return {};
     }
     return l.train ? train : test;
+  }
+
+  // Channels or features of a tensor, by the last layer that sets them; 0: unknown.
+  std::int64_t channels_of(const std::string& tensor) const {
+    if (tensor == "data") {
+      const auto& d = train_ ? train_ : test_;
+      return d && !d->shape.empty() ? d->shape[0] : 0;
+    }
+    const auto known = facts_.find(layer_of(tensor));
+    return known == facts_.end() ? 0 : known->second.channels;
+  }
+  std::int64_t channels_made_by(const job_layer& l) const {
+    if (l.features > 0) return l.features;
+    if (l.inputs.empty() || changes_channels(l)) return 0;
+    if (l.type != "concat") return channels_of(l.inputs[0]);
+    std::int64_t all = 0;
+    for (const auto& i : l.inputs) {
+      const auto some = channels_of(i);
+      if (some < 1 || some > most_channels - all) return 0;
+      all += some;
+    }
+    return all;
+  }
+  static bool changes_channels(const job_layer& l) {
+    static const std::set<std::string> types{"slice", "flatten", "reshape", "permute"};
+    const bool other_axis = std::any_of(l.keys.begin(), l.keys.end(), [](const auto& key) { return key.first == "axis"; });
+    return types.contains(l.type) || ((l.type == "concat" || l.type == "crop") && other_axis);
   }
 
   bool is_image(const std::string& tensor) const {
@@ -147,24 +274,33 @@ class net_translator {
     to.theirs = l.name;
     if (!(l.train && l.test)) to.phase = l.train ? "train" : "test";
     layer_mapping m{l, to, found_, with_weights_, !to.inputs.empty() && is_image(to.inputs[0])};
+    m.channels = to.inputs.empty() ? 0 : channels_of(to.inputs[0]);
+    m.extents_of = [this](const std::string& tensor) { return shapes_.of(tensor); };
+    m.fresh_name = [this](const std::string& wanted) { return names_.fresh(wanted); };
+    if (l.bottoms.size() > 1)
+      if (const auto mask = masks_.find(l.bottoms[1]); mask != masks_.end()) m.mask = &mask->second;
     rule(m);
+    for (auto& b : m.before) add(std::move(b));
     share(l, to);
     check_rest(l, to);
+    take_ignored(l, to);
     if ((to.type == "softmax_loss" || to.type == "hinge" || to.type == "accuracy") && m.image) flatten_scores(l, to);
     const bool several = to.type == "slice" || to.type == "split";
+    if (m.made) masks_[l.tops[1]] = *m.made;
     for (std::size_t k = 0; k < l.tops.size(); ++k) {
+      if (masks_.contains(l.tops[k])) continue;
       const auto tensor = k == 0 ? to.name : several ? to.name + "." + std::to_string(k) : std::string();
       if (l.train) blobs_[l.tops[k]].train = tensor;
       if (l.test) blobs_[l.tops[k]].test = tensor;
+      if (tensor.empty()) absent_.insert(l.tops[k]);
     }
     add(std::move(to));
   }
 
   void share(net_layer& l, job_layer& to) {
     if (l.shares.empty()) return;
-    const auto owner =
-        std::find_if(job_.layers.begin(), job_.layers.end(), [&](const job_layer& j) { return j.theirs == to.owner; });
-    if (to.owner.empty() || owner == job_.layers.end())
+    const auto* owner = first_of_theirs(to.owner);
+    if (to.owner.empty() || !owner)
       return l.error("shares parameters with layer " + in_quotes(l.shares.begin()->second.layer) + ", which Troupe's " + to.type +
                      " layers cannot");
     to.set("share", toml_text(owner->name + (to.shared.empty() ? "" : "." + to.shared)));
@@ -182,8 +318,30 @@ class net_translator {
     for (std::size_t k = 0; k < l.propagate.size(); ++k) {
       const auto labels = k > 0 && to.part != job_layer::role::plain;
       if (!l.propagate[k] && !labels && to.inputs.size() > k && to.inputs[k] != "data" && to.inputs[k] != "label")
-        l.fields().error("propagate_down", "gradients cannot be stopped at an input: propagate_down: false is not supported");
+        found_.note(l.title() +
+                    ": 'propagate_down: false' is left out: Troupe stops no gradients at an input, so the layers before "
+                    "it learn from this one, too");
     }
+  }
+
+  // Caffe's losses and metrics have their own label that does not count; Troupe's data has one for
+  // all of them.
+  void take_ignored(net_layer& l, const job_layer& to) {
+    if (to.part == job_layer::role::plain || to.type == "euclidean" || to.type == "sigmoid_cross_entropy") return;
+    if (!to.ignored) {
+      all_count_in_.push_back(l.title());
+      return;
+    }
+    if (ignored_ && *ignored_ != *to.ignored)
+      return l.error("the label " + std::to_string(*to.ignored) + " does not count here, and " + std::to_string(*ignored_) +
+                     " in " + ignored_in_ + "; in Troupe one label (`ignore_label` of [data]) counts in no loss and no metric");
+    ignored_ = to.ignored, ignored_in_ = l.title();
+  }
+  void note_ignored() {
+    if (ignored_ && !all_count_in_.empty())
+      found_.note("the label " + std::to_string(*ignored_) +
+                  " (`ignore_label` of [data]) counts in no loss and no metric, so not in " + joined(all_count_in_) +
+                  ", either, where Caffe counts it");
   }
 
   // Scores of a global pooling are images of one pixel. Caffe's losses take them as they are.
@@ -194,10 +352,7 @@ class net_translator {
       to.inputs[0] = known->second;
       return;
     }
-    if (!ends_in_pooling(*source)) {
-      l.error("scores of every pixel are not supported: its input " + in_quotes(source->name) + " is no pooling");
-      return;
-    }
+    if (!facts_.at(source->name).pooled) return scores_of_pixels(l, to);
     job_layer flat;
     flat.name = names_.fresh(source->name + "_flat");
     flat.type = "flatten", flat.inputs = {to.inputs[0]};
@@ -206,21 +361,45 @@ class net_translator {
     to.inputs[0] = flat.name;
     add(std::move(flat));
   }
+  // [N, C, H, W] becomes [N, H W, C], which losses take with a label for each pixel.
+  void scores_of_pixels(net_layer& l, job_layer& to) {
+    const auto classes = channels_of(to.inputs[0]);
+    if (classes < 1) return l.error("scores of every pixel need a number of channels that is known");
+    job_layer moved, rows;
+    moved.name = names_.fresh(layer_of(to.inputs[0]) + "_last"), moved.type = "permute", moved.inputs = {to.inputs[0]};
+    moved.set("order", "[2, 3, 1]");
+    rows.name = names_.fresh(layer_of(to.inputs[0]) + "_pixels"), rows.type = "reshape", rows.inputs = {moved.name};
+    rows.set("shape", toml_text(std::vector<std::int64_t>{-1, classes}));
+    rows.features = classes;
+    found_.note(l.title() + " compares the scores of every pixel: layers " + in_quotes(moved.name) + " and " +
+                in_quotes(rows.name) + " are added, and the data need a label for each pixel ([N, height x width])");
+    flat_[to.inputs[0]] = rows.name;
+    to.inputs[0] = rows.name;
+    add(std::move(moved));
+    add(std::move(rows));
+  }
   bool ends_in_pooling(const job_layer& l) const {
-    for (const auto* at = &l; at; at = at->inputs.empty() ? nullptr : find(layer_of(at->inputs[0]))) {
-      if (at->type == "avg_pool" || at->type == "max_pool") return true;
-      if (at->type != "dropout" && at->type != "relu" && at->type != "softmax") return false;
-    }
-    return false;
+    if (l.type == "avg_pool" || l.type == "max_pool") return true;
+    if ((l.type != "dropout" && l.type != "relu" && l.type != "softmax") || l.inputs.empty()) return false;
+    const auto before = facts_.find(layer_of(l.inputs[0]));
+    return before != facts_.end() && before->second.pooled;
   }
 
-  // Layers are only added, and each has its inputs before it.
+  // Layers are only added, and each has its inputs before it: what a layer inherits from them is
+  // computed once.
   const job_layer* find(const std::string& name) const {
     const auto at = by_name_.find(name);
     return at == by_name_.end() ? nullptr : &job_.layers[at->second];
   }
+  // By Caffe's name.
+  job_layer* first_of_theirs(const std::string& name) {
+    const auto at = by_theirs_.find(name);
+    return at == by_theirs_.end() ? nullptr : &job_.layers[at->second];
+  }
   void add(job_layer l) {
+    facts_[l.name] = {channels_made_by(l), ends_in_pooling(l)};
     by_name_[l.name] = job_.layers.size();
+    by_theirs_.emplace(l.theirs, job_.layers.size());
     job_.layers.push_back(std::move(l));
   }
 
@@ -228,9 +407,20 @@ class net_translator {
   findings& found_;
   name_maker names_;
   job_model job_;
-  std::map<std::string, std::size_t> by_name_;  // index in job_.layers
+  job_shapes shapes_{job_.layers};
+  std::map<std::string, std::size_t> by_name_, by_theirs_;  // index in job_.layers; of the first
+  std::map<std::string, layer_facts> facts_;                // by name of a layer
   std::map<std::string, blob_value> blobs_;
-  std::map<std::string, std::string> flat_;  // tensor -> the layer that flattens it
+  std::set<std::string> absent_;                      // blobs that Troupe does not compute
+  std::map<std::string, pool_mask> masks_;            // blobs that hold positions of maxima
+  std::set<std::string> absent_data_;                 // those of them that data layers of Caffe make
+  std::set<std::string> labels_;                      // blobs that a loss or metric takes as labels
+  std::map<std::string, std::string> readers_;        // blob -> title of a layer that reads it otherwise
+  std::vector<std::string> left_out_, without_data_;  // titles of layers
+  std::map<std::string, std::string> flat_;           // tensor -> the layer that flattens it
+  std::optional<std::int64_t> ignored_;               // the label that does not count
+  std::string ignored_in_;                            // title of the last layer that says so
+  std::vector<std::string> all_count_in_;             // titles of losses and metrics without such a label
   std::optional<data_layer> train_, test_;
 };
 

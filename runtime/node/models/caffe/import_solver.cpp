@@ -126,9 +126,28 @@ void read_solver(const proto_field& tree, job_model& job, findings& found) {
   if (const auto n = r.integer("iter_size", 1, 1, 65535); n > 1) multiply_batch(n, job);
   if (r.word("solver_mode", "CPU", {"CPU", "GPU"}) == "GPU")
     found.note("solver_mode is GPU: set `devices = [\"gpu:0\"]` in [job] to use one");
-  r.ignore({"net", "train_net", "test_net", "test_iter", "display", "average_loss", "snapshot_prefix", "snapshot_diff",
-            "snapshot_format", "snapshot_after_train", "device_id", "debug_info", "test_compute_loss", "test_initialization",
-            "layer_wise_reduce", "train_state", "test_state", "weights"});
+  if (r.has("test_net_param")) found.note("solver: 'test_net_param' is left out: a job has one net for training and tests");
+  r.ignore({"net",
+            "net_param",
+            "train_net_param",
+            "test_net_param",
+            "train_net",
+            "test_net",
+            "test_iter",
+            "display",
+            "average_loss",
+            "snapshot_prefix",
+            "snapshot_diff",
+            "snapshot_format",
+            "snapshot_after_train",
+            "device_id",
+            "debug_info",
+            "test_compute_loss",
+            "test_initialization",
+            "layer_wise_reduce",
+            "train_state",
+            "test_state",
+            "weights"});
 }
 
 void assume_solver(job_model& job) {

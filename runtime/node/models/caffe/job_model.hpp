@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,12 +22,13 @@ struct job_layer {
   toml_keys keys;
   named_tensors weights;  // by the names of the layer's parameters
   role part = role::plain;
-  std::string owner, shared;  // Caffe's name of the layer whose parameters it shares; if only one, that one's name
-  std::string theirs;         // Caffe's name of it; empty: Caffe has no such layer
-  std::int64_t features = 0;  // number of outputs or channels, if the layer sets it
-  bool image = false;         // its output has the axes of an image, as far as is known
-  bool mergeable = false;     // a Scale that may become the affine part of a batch_norm
-  std::size_t params = 0;     // number of parameters
+  std::string owner, shared;            // Caffe's name of the layer whose parameters it shares; if only one, that one's name
+  std::string theirs;                   // Caffe's name of it; empty: Caffe has no such layer
+  std::int64_t features = 0;            // number of outputs or channels, if the layer sets it
+  bool image = false;                   // its output has the axes of an image, as far as is known
+  bool mergeable = false;               // a Scale that may become the affine part of a batch_norm
+  std::size_t params = 0;               // number of parameters
+  std::optional<std::int64_t> ignored;  // of a loss or metric: the label >= 0 that does not count in it
   void set(const std::string& key, std::string value) { keys.emplace_back(key, std::move(value)); }
 };
 

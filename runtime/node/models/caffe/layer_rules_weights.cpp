@@ -1,3 +1,4 @@
+// size: a rule for each layer type
 // Rules of the layers that have weights, and the translation of blobs, fillers and factors.
 #include <algorithm>
 #include <cmath>
@@ -150,7 +151,8 @@ void layer_mapping::filler(message_reader& m, const std::string& field, const st
   const auto norm = f.word("variance_norm", "FAN_IN", {"FAN_IN", "FAN_OUT", "AVERAGE"});
   const auto value = f.real("value", 0), min = f.real("min", 0), max = f.real("max", 1), mean = f.real("mean", 0),
              std_ = f.real("std", 1);
-  if (f.integer("sparse", -1, -1) >= 0) f.error("sparse", "sparse fillers are not supported");
+  if (f.integer("sparse", -1, -1) >= 0)
+    found.note(from.title() + ": the 'sparse' of its filler is left out: all weights begin with numbers, not some with 0");
   std::string text = "{ kind = " + toml_text(type);
   if (type == "constant") {
     if (field == "bias_filler" && value == 0) return;  // the default of both
@@ -159,6 +161,8 @@ void layer_mapping::filler(message_reader& m, const std::string& field, const st
     text += ", min = " + toml_text(min) + ", max = " + toml_text(max);
   } else if (type == "gaussian") {
     text += ", mean = " + toml_text(mean) + ", std = " + toml_text(std_);
+  } else if (type == "bilinear") {
+    // Troupe's has no options.
   } else if (type == "xavier" || type == "msra") {
     if (norm != "FAN_IN") text += std::string(", norm = ") + (norm == "FAN_OUT" ? "\"fan_out\"" : "\"average\"");
   } else if (with_weights) {
@@ -171,6 +175,60 @@ void layer_mapping::filler(message_reader& m, const std::string& field, const st
     return;
   }
   to.set(key, text + " }");
+}
+
+std::string layer_mapping::insert(const std::string& suffix, const std::string& type, std::vector<std::string> inputs) {
+  job_layer l;
+  l.name = fresh_name(to.name + suffix), l.type = type, l.phase = to.phase, l.inputs = std::move(inputs);
+  l.image = true;
+  before.push_back(std::move(l));
+  return before.back().name;
+}
+
+std::vector<std::int64_t> layer_mapping::image_extents() {
+  auto e = to.inputs.empty() ? std::vector<std::int64_t>() : extents_of(to.inputs[0]);
+  if (e.size() == 3) return e;
+  from.error(
+      "the extents of its bottom must be known, but the net does not say those of its data: give the net a layer Input with the "
+      "shape of an example");
+  return {};
+}
+
+void layer_mapping::constant(const char* name, const std::string& key, double value) {
+  to.set(key, "{ kind = \"constant\", value = " + toml_text(value) + " }");
+  if (!with_weights) return;
+  if (channels < 1) return from.error("the number of channels of its bottom is not known");
+  to.weights.emplace_back(
+      name, tensor_with(std::make_shared<const std::vector<float>>(static_cast<std::size_t>(channels), static_cast<float>(value)),
+                        {channels}));
+}
+
+void layer_mapping::flat_parameter(std::size_t k, const char* name) {
+  const auto& b = *from.blobs[k];
+  const auto count = static_cast<std::int64_t>(b.values->size());
+  if (count < 1 || std::count(b.dims.begin(), b.dims.end(), 1) + 1 < std::ssize(b.dims))
+    return from.error("its blob " + std::to_string(k) + " (" + name + ") has the shape " + b.shape_text() +
+                      ", expected a number for each channel");
+  to.weights.emplace_back(name, tensor_with(b.values, {count}));
+}
+
+void layer_mapping::shared_scale() {
+  if (from.blobs.size() != 1 || from.blobs[0]->values->size() != 1)
+    return from.error("the .caffemodel has other blobs for it than one number");
+  const auto value = (*from.blobs[0]->values)[0];
+  to.weights.emplace_back(
+      "weight", tensor_with(std::make_shared<const std::vector<float>>(static_cast<std::size_t>(channels), value), {channels}));
+}
+
+// A group for each channel.
+void map_depthwise(layer_mapping& m) {
+  m.to.type = "convolution";
+  auto p = m.fields().message("convolution_param");
+  auto e = read_convolution(m, p);
+  if (e.groups == 1) m.to.set("groups", toml_text(e.outputs));
+  std::vector<layer_mapping::wanted> list{{"weight", {e.outputs, 1, e.kernel.h, e.kernel.w}}};
+  if (e.bias) list.push_back({"bias", {e.outputs}});
+  m.parameters(list);
 }
 
 void map_convolution(layer_mapping& m) {
@@ -241,7 +299,11 @@ void map_prelu(layer_mapping& m) {
 void map_batch_norm(layer_mapping& m) {
   m.to.type = "batch_norm";
   auto p = m.fields().message("batch_norm_param");
-  p.ignore({"engine"});  // of Intel's Caffe
+  // NVIDIA's has the affine part inside (scale_bias). Intel's names its fillers too, and is
+  // followed by a Scale; its affine part is known by the blobs.
+  const bool affine = p.flag("scale_bias", false) || (m.with_weights && m.from.blobs.size() == 5);
+  p.ignore({"engine", "use_weight_bias", "bias_term", "filler", "scale_filler", "bias_filler"});
+  if (p.flag("relu", false)) p.error("relu", "'relu' must be false for Troupe: use a layer ReLU");
   const auto fixed = p.flag("use_global_stats", false);
   const auto fraction = p.real("moving_average_fraction", 0.999);
   const auto eps = p.real("eps", 1e-5);
@@ -253,17 +315,18 @@ void map_batch_norm(layer_mapping& m) {
                  ": 'use_global_stats' holds in tests only. In training Troupe's batch_norm uses the packet's "
                  "statistics; the running ones stay (momentum = 0)");
   m.to.set("epsilon", toml_text(eps));
-  m.to.set("affine", "false");
+  if (!affine) m.to.set("affine", "false");
   m.to.image = m.image;
-  m.to.params = 2;
+  m.to.params = affine ? 4 : 2;
   for (const auto& f : m.from.params)
-    if (f.lr != 0) m.found.note(m.from.title() + ": its factors lr_mult are ignored, its parameters are statistics");
+    if (!affine && f.lr != 0) m.found.note(m.from.title() + ": its factors lr_mult are ignored, its parameters are statistics");
   if (!m.with_weights) return;
-  if (m.from.blobs.size() != 3) {
+  if (m.from.blobs.size() != (affine ? 5 : 3)) {
     m.from.error("the .caffemodel has " + std::to_string(m.from.blobs.size()) +
-                 " blobs for it, expected mean, variance and factor");
+                 " blobs for it, expected mean, variance and factor" + (affine ? ", scale and bias" : ""));
     return;
   }
+  for (std::size_t k = 3; k < m.from.blobs.size(); ++k) m.flat_parameter(k, k == 3 ? "weight" : "bias");
   const auto factor = matching_dims(*m.from.blobs[2], {1});
   for (std::size_t k = 0; k < 2; ++k) {
     const auto dims = matching_dims(*m.from.blobs[k], {0});
@@ -279,10 +342,44 @@ void map_batch_norm(layer_mapping& m) {
   }
 }
 
+// BN of SegNet and of PSPNet. With bn_mode: INFERENCE its two blobs are the scale and shift of each
+// channel, which include the statistics; PSPNet's four are slope, bias, mean and variance.
+void map_bn(layer_mapping& m) {
+  auto p = m.fields().message("bn_param");
+  p.ignore({"scale_filler", "shift_filler", "slope_filler", "bias_filler"});
+  const auto eps = p.real("eps", p.real("var_eps", 1e-5)), momentum = p.real("momentum", 0.9);
+  const auto frozen = p.flag("frozen", false);
+  m.to.image = m.image;
+  static const std::vector<const char*> all{"weight", "bias", "running_mean", "running_var"};
+  const bool scale = p.word("bn_mode", "LEARN", {"LEARN", "INFERENCE"}) == "INFERENCE";
+  m.to.type = scale ? "scale" : "batch_norm";
+  m.to.params = scale ? 2 : 4;
+  if (scale) {
+    m.to.set("bias", "true");
+  } else {
+    m.to.set("momentum", toml_text(frozen ? 0.0 : std::round((1 - momentum) * 1e12) / 1e12));
+    m.to.set("epsilon", toml_text(eps));
+  }
+  if (!m.with_weights) return;
+  if (m.from.blobs.size() != m.to.params)
+    return m.from.error("the .caffemodel has " + std::to_string(m.from.blobs.size()) + " blobs for it, expected " +
+                        (scale ? "scale and shift" : "slope, bias, mean and variance"));
+  for (std::size_t k = 0; k < m.to.params; ++k) m.flat_parameter(k, all[k]);
+}
+
+// The values of the second bottom, one for each channel of each example.
+void map_scale_by_input(layer_mapping& m, message_reader& p) {
+  const auto axis = p.integer("axis", 1, -4, 5);
+  if (m.from.bottoms.size() != 2 || axis != 0) return m.from.error("with a second bottom, 'axis' must be 0 for Troupe");
+  if (p.flag("bias_term", false)) p.error("bias_term", "with a second bottom there is no bias in Troupe");
+  p.ignore({"num_axes", "filler", "bias_filler"});
+  m.to.type = "channel_scale", m.to.image = m.image;
+}
+
 void map_scale(layer_mapping& m) {
   m.to.type = "scale";
   auto p = m.fields().message("scale_param");
-  if (m.from.bottoms.size() != 1) m.from.error("Troupe's scale has its own weights: a second bottom is not supported");
+  if (m.from.bottoms.size() != 1) return map_scale_by_input(m, p);
   p.only("axis", 1);
   p.only("num_axes", 1);
   const auto bias = p.flag("bias_term", false);

@@ -1,8 +1,10 @@
 #include "runtime/node/models/caffe/prototxt.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 
+#include "runtime/base/printable.hpp"
 #include "runtime/base/wording.hpp"
 
 namespace troupe::caffe {
@@ -44,7 +46,8 @@ class token_reader {
       string(t);
     } else {
       t.what = token::kind::mark;
-      t.text = take();
+      const auto bytes = std::max<std::size_t>(1, utf8_length(text_.substr(at_)));
+      while (t.text.size() < bytes) t.text += take();
     }
     return t;
   }
@@ -175,7 +178,7 @@ class tree_reader {
   std::string seen() const {
     return now_.what == token::kind::end    ? "the end of the file"
            : now_.what == token::kind::text ? "a string"
-                                            : in_quotes(now_.text);
+                                            : in_quotes(printable(now_.text));
   }
 
   void field(proto_field& into, int depth) {
@@ -282,6 +285,9 @@ void print_fields(const proto_field& of, int depth, std::string& out) {
 
 expected<proto_field, diagnostics> parse_prototxt(std::string_view text, const std::string& file) {
   try {
+    if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
+      throw text_mistake{1, 1, "the text is in UTF-16: save the file as UTF-8"};
+    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // the mark of UTF-8 that some editors write
     return tree_reader(text).read();
   } catch (const text_mistake& m) {
     diagnostics d(1);

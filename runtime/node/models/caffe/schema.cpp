@@ -7,7 +7,8 @@ namespace troupe::caffe {
 namespace {
 
 // NAME=NUMBER and a type: i integer, f float, b bool, s string, Name a message, :Name an enum,
-// @ a BlobProto; + after it: packed.
+// @ a BlobProto; + after it: packed. The number 0: a field of relatives of Caffe, in which it has
+// several numbers; it is known in text only.
 constexpr std::string_view messages[] = {
     "BlobShape dim=1i+",
     "FillerParameter type=1s value=2f min=3f max=4f mean=5f std=6f sparse=7i variance_norm=8:VarianceNorm",
@@ -28,13 +29,28 @@ constexpr std::string_view messages[] = {
     "memory_data_param=119MemoryDataParameter pooling_param=121PoolingParameter power_param=122PowerParameter "
     "prelu_param=131PReLUParameter relu_param=123ReLUParameter reshape_param=133ReshapeParameter scale_param=142ScaleParameter "
     "sigmoid_param=124EngineParameter softmax_param=125SoftmaxParameter slice_param=126SliceParameter "
-    "tanh_param=127EngineParameter",
+    "tanh_param=127EngineParameter swish_param=147SwishParameter bn_param=0BNParameter "
+    "interp_param=0InterpParameter norm_param=0NormalizeParameter permute_param=0PermuteParameter relu6_param=0ReLUParameter "
+    "selu_param=0SELUParameter reorg_param=0ReorgParameter shuffle_channel_param=0ShuffleChannelParameter "
+    "upsample_param=0UpsampleParameter",
     "TransformationParameter scale=1f mirror=2b crop_size=3i mean_file=4s mean_value=5f force_color=6b force_gray=7b",
-    "LossParameter ignore_label=1i normalization=3:NormalizationMode normalize=2b",
+    "LossParameter ignore_label=1i normalization=3:NormalizationMode normalize=2b weight_by_label_freqs=0b class_weighting=0f",
     "AccuracyParameter top_k=1i axis=2i ignore_label=3i",
     "ArgMaxParameter out_max_val=1b top_k=2i axis=3i",
     "ConcatParameter axis=2i concat_dim=1i",
-    "BatchNormParameter use_global_stats=1b moving_average_fraction=2f eps=3f",
+    "BatchNormParameter use_global_stats=1b moving_average_fraction=2f eps=3f scale_bias=0b use_weight_bias=0b bias_term=0b "
+    "scale_filler=0FillerParameter filler=0FillerParameter bias_filler=0FillerParameter relu=0b",
+    "BNParameter scale_filler=0FillerParameter shift_filler=0FillerParameter slope_filler=0FillerParameter "
+    "bias_filler=0FillerParameter eps=0f var_eps=0f momentum=0f frozen=0b bn_mode=0:BNMode",
+    "InterpParameter height=1i width=2i zoom_factor=3i shrink_factor=4i pad_beg=5i pad_end=6i use_blob_size=0b",
+    "NormalizeParameter across_spatial=1b scale_filler=2FillerParameter channel_shared=3b eps=4f",
+    "PermuteParameter order=1i",
+    "ReorgParameter stride=1i reverse=2b",
+    "ShuffleChannelParameter group=1i",
+    "SELUParameter alpha=0f lambda=0f",
+    "SwishParameter beta=1f",
+    "UpsampleParameter scale=1i scale_h=0i scale_w=0i upsample_h=0i upsample_w=0i pad_out_h=0b pad_out_w=0b",
+    "AxpyParameter",
     "BiasParameter axis=1i num_axes=2i filler=3FillerParameter",
     "ConvolutionParameter num_output=1i bias_term=2b pad=3i kernel_size=4i stride=6i dilation=18i pad_h=9i pad_w=10i kernel_h=11i "
     "kernel_w=12i stride_h=13i stride_w=14i group=5i weight_filler=7FillerParameter bias_filler=8FillerParameter engine=15:Engine "
@@ -42,7 +58,7 @@ constexpr std::string_view messages[] = {
     "CropParameter axis=1i offset=2i",
     "DataParameter source=1s batch_size=4i rand_skip=7i backend=8:DB scale=2f mean_file=3s crop_size=5i mirror=6b "
     "force_encoded_color=9b prefetch=10i",
-    "DropoutParameter dropout_ratio=1f",
+    "DropoutParameter dropout_ratio=1f sample_weights_test=0b",
     "DummyDataParameter data_filler=1FillerParameter shape=6BlobShape num=2i channels=3i height=4i width=5i",
     "EltwiseParameter operation=1:EltwiseOp coeff=2f stable_prod_grad=3b",
     "ELUParameter alpha=1f",
@@ -58,7 +74,7 @@ constexpr std::string_view messages[] = {
     "LRNParameter local_size=1i alpha=2f beta=3f norm_region=4:NormRegion k=5f engine=6:Engine",
     "MemoryDataParameter batch_size=1i channels=2i height=3i width=4i",
     "PoolingParameter pool=1:PoolMethod pad=4i pad_h=9i pad_w=10i kernel_size=2i kernel_h=5i kernel_w=6i stride=3i stride_h=7i "
-    "stride_w=8i engine=11:Engine global_pooling=12b round_mode=13:RoundMode",
+    "stride_w=8i engine=11:Engine global_pooling=12b round_mode=13:RoundMode ceil_mode=0b avg_include_pad=0b torch_pooling=0b",
     "PowerParameter power=1f scale=2f shift=3f",
     "PReLUParameter filler=1FillerParameter channel_shared=2b",
     "ReLUParameter negative_slope=1f engine=2:Engine",
@@ -90,6 +106,7 @@ constexpr std::string_view enums[] = {
     "NormRegion ACROSS_CHANNELS=0 WITHIN_CHANNEL=1",
     "PoolMethod MAX=0 AVE=1 STOCHASTIC=2",
     "RoundMode CEIL=0 FLOOR=1",
+    "BNMode LEARN=0 INFERENCE=1",
     "V1LayerType NONE=0 ABSVAL=35 ACCURACY=1 ARGMAX=30 BNLL=2 CONCAT=3 CONTRASTIVE_LOSS=37 CONVOLUTION=4 DATA=5 DECONVOLUTION=39 "
     "DROPOUT=6 DUMMY_DATA=32 EUCLIDEAN_LOSS=7 ELTWISE=25 EXP=38 FLATTEN=8 HDF5_DATA=9 HDF5_OUTPUT=10 HINGE_LOSS=28 IM2COL=11 "
     "IMAGE_DATA=12 INFOGAIN_LOSS=13 INNER_PRODUCT=14 LRN=15 MEMORY_DATA=29 MULTINOMIAL_LOGISTIC_LOSS=16 MVN=34 POOLING=17 "

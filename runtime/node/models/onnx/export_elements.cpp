@@ -16,6 +16,36 @@ expected<void> export_relu(layer_writer& w) {
   return {};
 }
 
+expected<void> export_relu6(layer_writer& w) {
+  w.add(part::whole, "Clip", {w.input(), w.scalar("min", 0.0), w.scalar("max", w.given().real("max"))});
+  return {};
+}
+std::string hard_sigmoid_of(layer_writer& w, part p, double slope) {
+  return w.add(p, "HardSigmoid", {w.input()}, {attribute_of("alpha", slope), attribute_of("beta", 0.5)});
+}
+expected<void> export_hard_sigmoid(layer_writer& w) {
+  hard_sigmoid_of(w, part::whole, w.given().real("slope"));
+  return {};
+}
+expected<void> export_hard_swish(layer_writer& w) {
+  w.add(part::whole, "Mul", {w.input(), hard_sigmoid_of(w, part::inner, 1.0 / 6)});
+  return {};
+}
+expected<void> export_silu(layer_writer& w) {
+  w.add(part::whole, "Mul", {w.input(), w.add(part::inner, "Sigmoid", {w.input()})});
+  return {};
+}
+// The numbers as [N, C, 1, ...], which broadcast.
+expected<void> export_channel_scale(layer_writer& w) {
+  auto numbers = w.input(1);
+  if (w.in(1).rank() != w.in().rank()) {
+    std::vector<std::int64_t> dims(static_cast<std::size_t>(w.in().rank()), 1);
+    dims[0] = dims[1] = 0;  // as they are
+    numbers = w.add(part::inner, "Reshape", {numbers, w.integers("shape", dims)});
+  }
+  w.add(part::whole, "Mul", {w.input(), numbers});
+  return {};
+}
 expected<void> export_elu(layer_writer& w) {
   w.add(part::whole, "Elu", {w.input()}, {attribute_of("alpha", w.given().real("alpha"))});
   return {};
@@ -100,9 +130,21 @@ expected<void> export_dropout(layer_writer& w) {
 }  // namespace
 
 layer_exports element_exports() {
-  return {{"relu", export_relu},       {"elu", export_elu},        {"sigmoid", export_sigmoid}, {"tanh", export_tanh},
-          {"gelu", export_gelu},       {"prelu", export_prelu},    {"scale", export_scale},     {"bias", export_bias},
-          {"dropout", export_dropout}, {"eltwise", export_eltwise}};
+  return {{"relu", export_relu},
+          {"elu", export_elu},
+          {"sigmoid", export_sigmoid},
+          {"tanh", export_tanh},
+          {"gelu", export_gelu},
+          {"prelu", export_prelu},
+          {"scale", export_scale},
+          {"bias", export_bias},
+          {"relu6", export_relu6},
+          {"silu", export_silu},
+          {"hard_sigmoid", export_hard_sigmoid},
+          {"hard_swish", export_hard_swish},
+          {"channel_scale", export_channel_scale},
+          {"dropout", export_dropout},
+          {"eltwise", export_eltwise}};
 }
 
 }  // namespace troupe::onnx

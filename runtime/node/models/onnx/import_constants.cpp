@@ -1,17 +1,11 @@
 // Nodes whose inputs are constants: shapes that torch.onnx.export computes in the graph, and
 // weights that it transposes.
 #include <algorithm>
-#include <cmath>
-#include <functional>
-#include <numeric>
 #include <utility>
 
-#include "runtime/node/models/onnx/import_state.hpp"
+#include "runtime/node/models/onnx/import_constants.hpp"
 
 namespace troupe::onnx {
-namespace {
-
-constexpr std::int64_t most_folded = std::int64_t{1} << 28;
 
 const tensor_value& operand(const node_view& n, std::size_t k) {
   if (!n.constant_at(k)) throw refusal("input " + std::to_string(k) + " must be a constant");
@@ -29,6 +23,8 @@ tensor_value like(const tensor_value& t, extents dims) {
   }
   return made;
 }
+
+namespace {
 
 // Copies values: value i of `to` is value from(i) of `t`.
 template <class F>
@@ -78,6 +74,13 @@ void fold_cast(const node_view& n) {
     made.whole.push_back(is_real(t.type) ? static_cast<std::int64_t>(v) : t.integer(i));
   }
   n.result(std::move(made));
+}
+
+// To real numbers, or to whole ones, as input 1 has them.
+void fold_cast_like(const node_view& n) {
+  const auto& t = operand(n, 0);
+  if (is_real(t.type) != is_real(operand(n, 1).type)) throw refusal("a conversion between real and whole numbers is not supported");
+  n.result(t);
 }
 
 void fold_reshape(const node_view& n) {
@@ -244,7 +247,7 @@ void fold_slice(const node_view& n) {
 
 void fold_shape(const node_view& n) {
   tensor_value made;
-  made.type = int64, made.whole = operand(n, 0).dims, made.dims = {std::ssize(made.whole)};
+  made.type = int64, made.whole = extents_asked(n, operand(n, 0).dims), made.dims = {std::ssize(made.whole)};
   n.result(std::move(made));
 }
 
@@ -265,74 +268,16 @@ void fold_expand(const node_view& n) {
   fold_uniform(n, t, n.wholes(1, "shape"));
 }
 
-// Sums, products and the like of whole numbers: extents.
-template <class F>
-void fold_pair(const node_view& n, F f) {
-  const auto& a = operand(n, 0);
-  const auto& b = operand(n, 1);
-  if (is_real(a.type) || is_real(b.type) || (a.count() != b.count() && a.count() != 1 && b.count() != 1) ||
-      a.count() * b.count() == 0)
-    throw refusal("its inputs are constants; this is supported for whole numbers of equal extents only");
-  const auto& larger = a.dims.size() > b.dims.size() || a.count() > b.count() ? a : b;
-  auto made = like(larger, larger.dims);
-  for (std::int64_t i = 0; i < made.count(); ++i) {
-    const auto x = a.integer(a.count() == 1 ? 0 : i), y = b.integer(b.count() == 1 ? 0 : i);
-    constexpr auto most = std::int64_t{1} << 31;
-    if (x > most || x < -most || y > most || y < -most) throw refusal("a number is too large");
-    made.whole.push_back(f(x, y));
-  }
-  n.result(std::move(made));
-}
-
-void fold_add(const node_view& n) { fold_pair(n, std::plus<>()); }
-void fold_sub(const node_view& n) { fold_pair(n, std::minus<>()); }
-void fold_mul(const node_view& n) { fold_pair(n, std::multiplies<>()); }
-void fold_div(const node_view& n) {
-  fold_pair(n, [](std::int64_t x, std::int64_t y) {
-    if (y == 0) throw refusal("a division by zero");
-    return x / y;
-  });
-}
-
-// Powers and roots of real numbers: factors of attention made of a shape.
-template <class F>
-void fold_reals(const node_view& n, const tensor_value& a, F f) {
-  if (!is_real(a.type) || a.count() > 4096) throw refusal("its input is a constant; this is supported for few real numbers only");
-  auto made = like(a, a.dims);
-  for (std::int64_t i = 0; i < made.count(); ++i) made.reals.push_back(f(a.real(i)));
-  n.result(std::move(made));
-}
-void fold_pow(const node_view& n) {
-  const auto& power = operand(n, 1);
-  if (!is_real(power.type) || power.count() != 1) throw refusal("its inputs are constants; the power is not one real number");
-  fold_reals(n, operand(n, 0), [&](float v) { return std::pow(v, power.real(0)); });
-}
-void fold_sqrt(const node_view& n) {
-  fold_reals(n, operand(n, 0), [](float v) { return std::sqrt(v); });
-}
-
 }  // namespace
 
 handlers constant_handlers() {
-  return {{"Constant", fold_constant},
-          {"Identity", fold_same},
-          {"Cast", fold_cast},
-          {"Reshape", fold_reshape},
-          {"Squeeze", fold_squeeze},
-          {"Unsqueeze", fold_unsqueeze},
-          {"Transpose", fold_transpose},
-          {"Concat", fold_concat},
-          {"Gather", fold_gather},
-          {"Slice", fold_slice},
-          {"Expand", fold_expand},
-          {"Shape", fold_shape},
-          {"ConstantOfShape", fold_constant_of_shape},
-          {"Add", fold_add},
-          {"Sub", fold_sub},
-          {"Mul", fold_mul},
-          {"Div", fold_div},
-          {"Pow", fold_pow},
-          {"Sqrt", fold_sqrt}};
+  return {{"Constant", fold_constant},   {"Identity", fold_same},
+          {"Cast", fold_cast},           {"CastLike", fold_cast_like},
+          {"Reshape", fold_reshape},     {"Squeeze", fold_squeeze},
+          {"Unsqueeze", fold_unsqueeze}, {"Transpose", fold_transpose},
+          {"Concat", fold_concat},       {"Gather", fold_gather},
+          {"Slice", fold_slice},         {"Expand", fold_expand},
+          {"Shape", fold_shape},         {"ConstantOfShape", fold_constant_of_shape}};
 }
 
 }  // namespace troupe::onnx

@@ -1,5 +1,6 @@
 // Products, and lookups in tables.
 #include <algorithm>
+#include <numeric>
 
 #include "runtime/node/models/onnx/import_state.hpp"
 
@@ -36,16 +37,27 @@ const tensor_value& matrix_of(const node_view& n) {
   return w;
 }
 
+// Rows that the batch counts with other axes, as [N T, values].
+void joined_linear(const node_view& n, const activation& x, options_given o, std::vector<std::vector<float>> weights) {
+  const auto view = settled(n.to, x);
+  const auto axis = view.own(view.groups.size() - 1);
+  if (axis != 1) o["axis"] = axis;
+  n.result(view.seen(n.layer("linear", {view.plain}, o, std::move(weights))));
+}
+
 void take_gemm(const node_view& n) {
-  const auto& x = n.active(0);
+  const auto& x = n.view(0);
   const auto& w = matrix_of(n);
   if (n.integer("transA", 0) != 0) throw refusal("transA is not supported");
-  if (!x.in_order() || x.axes.size() != 2) throw refusal("its input is " + text_of(x.shown()) + "; a matrix [N, values] is needed");
+  if (x.joined.empty() && (!x.in_order() || x.axes.size() != 2))
+    throw refusal("its input is " + text_of(x.shown()) + "; a matrix [N, values] is needed");
   const bool turned = n.integer("transB", 0) != 0;
   const auto outputs = w.dims[turned ? 0 : 1], width = w.dims[turned ? 1 : 0];
   std::vector<std::vector<float>> weights{rows_of(n, turned, outputs, width, n.real("alpha", 1.0))};
   if (n.given(2)) weights.push_back(bias_of(n, outputs, n.real("beta", 1.0)));
-  n.result(n.layer("linear", {x}, {{"outputs", outputs}, {"bias", n.given(2)}}, std::move(weights)));
+  const options_given o{{"outputs", outputs}, {"bias", n.given(2)}};
+  if (!x.joined.empty()) return joined_linear(n, x, o, std::move(weights));
+  n.result(n.layer("linear", {x}, o, std::move(weights)));
 }
 
 // A factor of a product of two tensors: `transposed` if only its last two axes are exchanged, which
@@ -59,12 +71,42 @@ activation factor_of(const node_view& n, std::size_t k, bool& transposed) {
   return plain_of(n.to, transposed ? turned : x);
 }
 
+// A factor whose batch is one axis with others: `transposed` if its columns are in front of its
+// rows in Troupe's tensor.
+settled_view joined_factor(const node_view& n, std::size_t k, bool& transposed) {
+  const auto& x = n.view(k);
+  const auto rank = x.rank();
+  const auto groups = groups_of(x);
+  const auto &rows = groups[rank - 2], &columns = groups[rank - 1];
+  transposed = !rows.empty() && !columns.empty() && columns.front() < rows.front();
+  if (!transposed) return settled(n.to, x);
+  extents order(rank);
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[rank - 2], order[rank - 1]);
+  return settled(n.to, with_axes_turned(x, order));
+}
+
+// A product of tensors such as [N heads, T, values], whose first axis is the batch and the heads.
+void joined_product(const node_view& n) {
+  const auto rank = n.view(0).rank();
+  if (n.given(2)) throw refusal("a sum with a constant behind a product of tensors with a joined batch is not supported");
+  bool turned_a = false, turned_b = false;
+  const auto a = joined_factor(n, 0, turned_a), b = joined_factor(n, 1, turned_b);
+  for (const auto* x : {&a, &b})
+    for (const auto axis : {rank - 2, rank - 1}) static_cast<void>(x->own(axis));
+  const auto in_front = [&](const settled_view& x) { return axis_groups(x.groups.begin(), x.groups.end() - 2); };
+  if (in_front(a) != in_front(b)) throw refusal("its factors have the batch joined with other axes in different ways");
+  auto made = n.layer("matmul", {a.plain, b.plain}, {{"transpose_a", turned_a}, {"transpose_b", turned_b}});
+  n.result(a.seen(std::move(made)));
+}
+
 // The product of the matrices in the last two axes, and with a third input its sum with one number.
 void take_product(const node_view& n) {
-  const auto a = n.active(0).shown(), b = n.active(1).shown();
+  const auto a = n.view(0).shown(), b = n.view(1).shown();
   if (a.size() < 3 || a.size() != b.size() || !std::equal(a.begin(), a.end() - 2, b.begin()) || a.back() != b[b.size() - 2])
     throw refusal("a product of " + text_of(a) + " with " + text_of(b) +
                   " is not supported: the axes in front of the matrices must be equal, the batch first");
+  if (!n.view(0).joined.empty() || !n.view(1).joined.empty()) return joined_product(n);
   bool turned_a = false, turned_b = false;
   const auto x = factor_of(n, 0, turned_a), y = factor_of(n, 1, turned_b);
   auto made = n.layer("matmul", {x, y}, {{"transpose_a", turned_a}, {"transpose_b", turned_b}});
@@ -78,8 +120,14 @@ void take_product(const node_view& n) {
 // MatMul with a constant matrix, and with a third input its sum with a bias.
 void take_mat_mul(const node_view& n) {
   if (!n.constant_at(0) && !n.constant_at(1)) return take_product(n);
-  auto x = n.active(0);
+  auto x = n.view(0);
   const auto& w = matrix_of(n);
+  if (!x.joined.empty()) {
+    const auto outputs = w.dims[1];
+    std::vector<std::vector<float>> weights{rows_of(n, false, outputs, w.dims[0], 1.0)};
+    if (n.given(2)) weights.push_back(bias_of(n, outputs, 1.0));
+    return joined_linear(n, x, {{"outputs", outputs}, {"bias", n.given(2)}}, std::move(weights));
+  }
   // The last axis of ONNX's value is Troupe's last, or an added one. Others need layers.
   const auto direct = [&] {
     const auto axes = x.folded().size();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
 
 #include "runtime/node/models/onnx/import_state.hpp"
 
@@ -10,36 +11,60 @@ namespace {
 
 using i64 = std::int64_t;
 
+// The axis of Troupe's tensor that is axis a of the view; -1: it has none that can be divided.
+int divided_axis(const activation& x, std::size_t a) {
+  const auto own = x.axes[a];
+  return static_cast<std::size_t>(own) == x.merged && x.merged < x.dims.size() ? -1 : own;
+}
+
 // The box of x that begins at `starts`; x itself if it is all of it.
 activation box(const node_view& n, const activation& x, const extents& starts, const extents& sizes) {
-  std::size_t first = 0;
-  while (first < x.dims.size() && starts[first] == 0 && sizes[first] == x.dims[first]) ++first;
-  if (first == x.dims.size()) return x;
-  if (first == 0) throw refusal("a part of the batch is not supported");
-  const auto at = static_cast<std::ptrdiff_t>(first);
-  return n.layer("crop", {x},
-                 {{"axis", static_cast<i64>(first)},
-                  {"size", extents(sizes.begin() + at, sizes.end())},
-                  {"offsets", extents(starts.begin() + at, starts.end())}});
+  const auto shown = x.shown();
+  extents base_starts(x.dims.size(), 0), base_sizes = x.dims;
+  for (std::size_t a = 0; a < shown.size(); ++a) {
+    if (starts[a] == 0 && sizes[a] == shown[a]) continue;
+    const auto own = divided_axis(x, a);
+    if (own == 0) throw refusal("a part of the batch is not supported");
+    if (own < 0) return box(n, plain_of(n.to, x), starts, sizes);
+    base_starts[static_cast<std::size_t>(own)] = starts[a], base_sizes[static_cast<std::size_t>(own)] = sizes[a];
+  }
+  const auto first = std::mismatch(base_sizes.begin(), base_sizes.end(), x.dims.begin()).first - base_sizes.begin();
+  if (first == std::ssize(x.dims)) return x;
+  const options_given o{{"axis", static_cast<i64>(first)},
+                        {"size", extents(base_sizes.begin() + first, base_sizes.end())},
+                        {"offsets", extents(base_starts.begin() + first, base_starts.end())}};
+  return seen_as(n.layer("crop", {activation_of(x.tensor, x.dims)}, o), x);
 }
 
 void take_concat(const node_view& n) {
   std::vector<activation> in;
-  for (std::size_t k = 0; k < n.is.inputs.size(); ++k) in.push_back(n.plain(k));
+  std::set<std::size_t> places;
+  batch_in_front turned;
+  for (std::size_t k = 0; k < n.is.inputs.size(); ++k) {
+    turned = with_batch_in_front(n.to, n.active(k));
+    in.push_back(turned.plain), places.insert(turned.place);
+  }
   if (in.empty() || in.size() > 64) throw refusal("it has " + std::to_string(in.size()) + " inputs; 1 to 64 are supported");
-  const auto axis = n.axis(n.integer("axis", 1), in[0].dims.size());
+  const auto axis = turned.axis(n.axis(n.integer("axis", 1), in[0].dims.size()));
   if (axis == 0) throw refusal("examples of the batch cannot be concatenated");
-  n.result(n.layer("concat", in, {{"axis", axis}}));
+  if (places.size() > 1) throw refusal("its inputs have the batch on different axes");
+  n.result(turned.back(n.layer("concat", in, {{"axis", axis}})));
 }
 
 void take_split(const node_view& n) {
-  const auto x = n.plain(0);
-  const auto axis = n.axis(n.integer("axis", 0), x.dims.size());
-  if (axis == 0) throw refusal("the batch cannot be split");
-  const auto extent = x.dims[static_cast<std::size_t>(axis)];
+  auto x = n.active(0);
+  const auto shown = x.shown();
+  const auto axis = static_cast<std::size_t>(n.axis(n.integer("axis", 0), shown.size()));
+  if (x.axes[axis] == 0) throw refusal("the batch cannot be split");
+  if (divided_axis(x, axis) < 0) x = plain_of(n.to, x);
+  const auto extent = shown[axis];
   auto sizes = n.list("split", 1);
   const auto parts = static_cast<i64>(n.is.outputs.size());
   if (sizes.empty() && parts > 0 && extent % parts == 0) sizes.assign(n.is.outputs.size(), extent / parts);
+  if (sizes.empty() && parts > 0 && n.integer("num_outputs", 0) == parts) {  // since operator set 18; the last is smaller
+    sizes.assign(n.is.outputs.size(), (extent + parts - 1) / parts);
+    sizes.back() = extent - sizes[0] * (parts - 1);
+  }
   if (static_cast<i64>(sizes.size()) != parts) throw refusal("its parts do not match its outputs");
   i64 sum = 0;
   bool all_read = true;
@@ -52,32 +77,39 @@ void take_split(const node_view& n) {
     extents points;
     for (std::size_t k = 0, at = 0; k + 1 < sizes.size(); ++k)
       points.push_back(static_cast<i64>(at += static_cast<std::size_t>(sizes[k])));
-    options_given o{{"axis", axis}, {"points", points}};
+    options_given o{{"axis", static_cast<i64>(x.axes[axis])}, {"points", points}};
     if (points.empty()) o["parts"] = i64{1};
-    const auto pieces = add_layer(n.to, n.name(), "slice", {x}, o);
-    for (std::size_t k = 0; k < pieces.size(); ++k) n.result(pieces[k], k);
+    const auto pieces = add_layer(n.to, n.name(), "slice", {activation_of(x.tensor, x.dims)}, o);
+    for (std::size_t k = 0; k < pieces.size(); ++k) n.result(seen_as(pieces[k], x), k);
     return;
   }
-  extents starts(x.dims.size(), 0), taken = x.dims;
+  extents starts(shown.size(), 0), taken = shown;
   for (std::size_t k = 0; k < sizes.size(); ++k) {
-    taken[static_cast<std::size_t>(axis)] = sizes[k];
+    taken[axis] = sizes[k];
     if (n.read(k)) n.result(box(n, x, starts, taken), k);
-    starts[static_cast<std::size_t>(axis)] += sizes[k];
+    starts[axis] += sizes[k];
   }
 }
 
+// Bounds of a slice: in old operator sets an attribute, in which the largest integer means the end.
+extents bounds_of(const node_view& n, const char* name, std::size_t k) {
+  const auto* a = n.find(name);
+  return a ? a->integers : n.list(name, k);
+}
+
 void take_slice(const node_view& n) {
-  const auto x = n.plain(0);
-  const auto starts = n.list("starts", 1), ends = n.list("ends", 2), steps = n.list("steps", 4);
+  const auto& x = n.active(0);
+  const auto shown = x.shown();
+  const auto starts = bounds_of(n, "starts", 1), ends = bounds_of(n, "ends", 2), steps = n.list("steps", 4);
   auto axes = n.list("axes", 3);
   if (axes.empty())
     for (i64 a = 0; a < std::ssize(starts); ++a) axes.push_back(a);
   if (starts.size() != ends.size() || starts.size() != axes.size()) throw refusal("starts, ends and axes have different lengths");
   if (std::any_of(steps.begin(), steps.end(), [](i64 s) { return s != 1; })) throw refusal("only steps of 1 are supported");
-  extents at(x.dims.size(), 0), sizes = x.dims;
+  extents at(shown.size(), 0), sizes = shown;
   for (std::size_t k = 0; k < axes.size(); ++k) {
-    const auto a = static_cast<std::size_t>(n.axis(axes[k], x.dims.size()));
-    const auto extent = x.dims[a];
+    const auto a = static_cast<std::size_t>(n.axis(axes[k], shown.size()));
+    const auto extent = shown[a];
     const auto place = [&](i64 v) { return std::clamp<i64>(v < 0 ? std::max(v, -extent) + extent : v, 0, extent); };
     at[a] = place(starts[k]), sizes[a] = place(ends[k]) - at[a];
     if (sizes[a] < 1) throw refusal("its result is empty");
@@ -120,42 +152,42 @@ bool nearest_pixels(const extents& from, i64 extent) {
 void take_gather(const node_view& n) {
   if (n.constant_at(0)) {
     const auto& table = n.reals(0, "table");
-    const auto& ids = n.active(1);
+    const auto& ids = n.view(1);
     if (table.dims.size() != 2 || n.integer("axis", 0) != 0 || !ids.ids)
       throw refusal("only rows of a table [ids, outputs], by the data, are supported");
-    return n.result(n.layer("embedding", {plain_of(n.to, ids)}, {{"vocabulary", table.dims[0]}, {"outputs", table.dims[1]}},
-                            {n.reals_of(0, "table", table.count())}));
+    const auto view = settled(n.to, ids);  // [N] is one id for each example
+    const auto rows = n.layer("embedding", {view.plain}, {{"vocabulary", table.dims[0]}, {"outputs", table.dims[1]}},
+                              {n.reals_of(0, "table", table.count())});
+    return n.result(ids.rank() == 1 ? reshaped(rows, {rows.dims[0], table.dims[1]}) : rows);
   }
   auto from = n.wholes(1, "indices");
   if (const auto& view = n.active(0); !view.in_order()) {
     // The only step of an axis, as in the last state of a recurrent layer.
     const auto a = n.axis(n.integer("axis", 0), view.axes.size());
     const bool only = view.shown()[static_cast<std::size_t>(a)] == 1 && (from == extents{0} || from == extents{-1});
-    if (only && std::get<constant>(n.input(1))->dims.empty()) return n.result(dropped(view, {a}));
+    if (only && std::get<constant>(n.input(1))->dims.empty()) return n.result(dropped(n.to, n.name(), view, {a}));
   }
-  const auto x = n.plain(0);
-  const auto axis = n.axis(n.integer("axis", 0), x.dims.size());
+  const auto& x = n.active(0);
+  const auto shown = x.shown();
+  const auto axis = n.axis(n.integer("axis", 0), shown.size());
   const auto k = static_cast<std::size_t>(axis);
   const auto rank = std::get<constant>(n.input(1))->dims.size();
-  if (axis == 0 || rank > 1 || from.empty())
+  if (x.axes[k] == 0 || rank > 1 || from.empty())
     throw refusal("only indices in one list, along another axis than the batch, are supported");
   for (auto& i : from) {
-    if (i < 0) i += x.dims[k];
-    if (i < 0 || i >= x.dims[k]) throw refusal("an index is outside its axis");
+    if (i < 0) i += shown[k];
+    if (i < 0 || i >= shown[k]) throw refusal("an index is outside its axis");
   }
-  extents at(x.dims.size(), 0), sizes = x.dims;
+  extents at(shown.size(), 0), sizes = shown;
   at[k] = from[0], sizes[k] = std::ssize(from);
   bool consecutive = true;
   for (std::size_t i = 1; i < from.size(); ++i) consecutive &= from[i] == from[i - 1] + 1;
   if (consecutive) {
     auto y = box(n, x, at, sizes);
-    if (rank == 1) return n.result(y);
-    auto to = y.dims;
-    to.erase(to.begin() + axis);
-    return n.result(reshaped(y, to));
+    return n.result(rank == 1 ? y : dropped(n.to, n.name() + "_only", y, {axis}));
   }
-  if (x.dims.size() == 4 && axis >= 2 && nearest_pixels(from, x.dims[k]))
-    return n.result(n.layer("upsample", {x}, {{"height", sizes[2]}, {"width", sizes[3]}}));
+  if (shown.size() == 4 && axis >= 2 && nearest_pixels(from, shown[k]))
+    return n.result(n.layer("upsample", {n.plain(0)}, {{"height", sizes[2]}, {"width", sizes[3]}}));
   throw refusal("its indices are not consecutive");
 }
 
@@ -219,6 +251,8 @@ resized_axis resized(i64 from, double scale, i64 size) {
 void take_resize(const node_view& n) {
   const auto x = n.plain(0);
   if (x.dims.size() != 4) throw refusal("only images (N, C, height, width) are supported");
+  if (n.integer("antialias", 0) != 0) throw refusal("antialias = 1 is not supported");
+  if (n.has("axes")) throw refusal("sizes for some axes are not supported: give a size for each axis");
   const bool old = n.opset() < 11;
   std::vector<double> scales(4, 0);
   extents sizes(4, 0);

@@ -2,16 +2,19 @@
 // operator set lacks.
 //   Gelu             an expression of +, -, x, /, powers, Erf or Tanh in one tensor, whose values
 //                    at some points are those of gelu
-//   Normalise        ReduceMean, Sub, Pow or Mul, ReduceMean, Add, Sqrt, Div, and a weight and bias
+//   Normalise        ReduceMean, Sub, Pow or Mul, ReduceMean, Add, Sqrt, Div, and a weight, or both
+//                    weight and bias
 //   NormaliseWithin  x / (k + alpha mean of x^2 over a window)^beta, Troupe's own
 //   Lookup           Gather with zeros for negative ids, Troupe's own
 //   NormaliseGroups  Reshape, InstanceNormalization, Reshape, and a weight and bias: the group
 //                    normalisation of operator sets before 18
 //   MatMul           a product with a constant and a sum with a bias
 // Invariant: a node inside a composition is read by nothing else.
+// size: one walk over one kind of input, whose steps are used here only
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <deque>
 #include <numbers>
 #include <optional>
 #include <set>
@@ -31,8 +34,8 @@ class pattern_finder {
       for (const auto& o : nodes_[i].outputs) made_by_.emplace(o, i);
       for (const auto& k : nodes_[i].inputs) readers_[k].push_back(i);
       if (nodes_[i].op != "Constant") continue;
-      for (const auto& a : nodes_[i].attributes)
-        if (a.name == "value" && a.tensor && !nodes_[i].outputs.empty()) constants_.emplace(nodes_[i].outputs[0], a.tensor.get());
+      if (!nodes_[i].outputs.empty())
+        for (const auto& a : nodes_[i].attributes) add_constant(nodes_[i].outputs[0], a);
     }
     for (const auto& o : m.graph.outputs) kept_.insert(o.name);
   }
@@ -60,6 +63,27 @@ class pattern_finder {
   }
 
  private:
+  // The value of a node Constant, in one of the forms that ONNX has for it.
+  void add_constant(const std::string& name, const attribute& a) {
+    tensor_value t;
+    if (a.name == "value" && a.tensor) {
+      constants_.emplace(name, a.tensor.get());
+      return;
+    }
+    if (a.name == "value_float") {
+      t.reals = {a.real};
+    } else if (a.name == "value_floats") {
+      t.reals = a.reals, t.dims = {std::ssize(a.reals)};
+    } else if (a.name == "value_int") {
+      t.type = int64, t.whole = {a.integer};
+    } else if (a.name == "value_ints") {
+      t.type = int64, t.whole = a.integers, t.dims = {std::ssize(a.integers)};
+    } else {
+      return;
+    }
+    constants_.emplace(name, &kept_constants_.emplace_back(std::move(t)));
+  }
+
   // The node that computes a value, if it has this operator; null otherwise.
   const node* maker(const std::string& name, const char* op) const {
     const auto at = made_by_.find(name);
@@ -177,9 +201,12 @@ class pattern_finder {
 
   // --- Normalise
 
-  // The axes of a ReduceMean that keeps its axes, if they are consecutive.
+  // The axes of a ReduceMean that keeps its axes, if they are consecutive: an attribute, since
+  // operator set 18 a constant.
   std::optional<extents> mean_axes(const node& n) const {
     extents axes;
+    const auto* list = n.inputs.size() == 2 ? constant_of(n.inputs[1]) : nullptr;
+    if (list && !is_real(list->type)) axes = list->whole;
     for (const auto& a : n.attributes) {
       if (a.name == "axes") axes = a.integers;
       if (a.name == "keepdims" && a.integer == 0) return std::nullopt;
@@ -194,7 +221,7 @@ class pattern_finder {
   void normalise(size_t at) {
     const auto& mean = nodes_[at];
     const auto axes = mean_axes(mean);
-    if (!axes || mean.inputs.size() != 1 || mean.outputs.size() != 1) return;
+    if (!axes || mean.outputs.size() != 1) return;
     const auto* difference = reader(mean.outputs[0]);
     if (!difference || difference->op != "Sub" || !binary(*difference) || difference->inputs[0] != mean.inputs[0] ||
         difference->inputs[1] != mean.outputs[0])
@@ -231,20 +258,26 @@ class pattern_finder {
     if (closed(inside, last)) replace(last, inside, by, {});
   }
 
-  // A product with a weight and a sum with a bias, of the extents of the normalised axes.
+  // A product with a weight, and a sum with a bias if there is one, of the extents of the
+  // normalised axes.
   void with_scale(const node*& last, const extents& axes, std::set<size_t>& inside, node& by) const {
+    const auto parameter = [&](const node* n, const char* op, const std::string& of) {
+      if (!n || n->op != op || !binary(*n)) return false;
+      const auto* t = constant_of(other(*n, of));
+      return t && is_real(t->type) && t->dims.size() == axes.size();
+    };
     const auto* product = reader(last->outputs[0]);
-    if (!product || product->op != "Mul" || !binary(*product)) return;
+    if (!parameter(product, "Mul", last->outputs[0])) return;
     const auto* sum = reader(product->outputs[0]);
+    const bool biased = parameter(sum, "Add", product->outputs[0]);
     const auto& weight = other(*product, last->outputs[0]);
-    if (!sum || sum->op != "Add" || !binary(*sum)) return;
-    const auto& shift = other(*sum, product->outputs[0]);
-    for (const auto& name : {weight, shift}) {
-      const auto* t = constant_of(name);
-      if (!t || t->dims.size() != axes.size()) return;
-    }
-    inside.insert(index(*last)), inside.insert(index(*product));
-    by.inputs.push_back(weight), by.inputs.push_back(shift);
+    if (!biased && number(weight)) return;  // a product with a number
+    inside.insert(index(*last));
+    by.inputs.push_back(weight);
+    last = product;
+    if (!biased) return;
+    inside.insert(index(*product));
+    by.inputs.push_back(other(*sum, product->outputs[0]));
     last = sum;
   }
 
@@ -373,6 +406,7 @@ class pattern_finder {
 
   const std::vector<node>& nodes_;
   std::map<std::string, const tensor_value*> constants_;
+  std::deque<tensor_value> kept_constants_;  // those that no attribute holds as a tensor
   std::map<std::string, size_t> made_by_;
   std::map<std::string, std::vector<size_t>> readers_;
   std::set<std::string> kept_;  // outputs of the graph

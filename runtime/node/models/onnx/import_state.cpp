@@ -49,9 +49,22 @@ std::string valid_name(const std::string& wanted) {
 
 }  // namespace
 
+std::string with_batch_named(std::string text) {
+  const auto number = std::to_string(unknown_batch);
+  const auto digit = [&](std::size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '9'; };
+  for (auto at = text.find(number); at != std::string::npos; at = text.find(number, at + 1))
+    if (!digit(at + number.size()) && (at == 0 || !digit(at - 1))) text.replace(at, number.size(), "N");
+  return text;
+}
+
 std::string text_of(const extents& dims) {
   std::string s;
-  for (const auto e : dims) s += (s.empty() ? "" : "x") + std::to_string(e);
+  for (const auto e : dims) {
+    const auto batches = e > 0 && e % unknown_batch == 0 ? e / unknown_batch : 0;
+    if (!s.empty()) s += "x";
+    if (batches > 1) s += std::to_string(batches);
+    s += batches > 0 ? "N" : std::to_string(e);
+  }
   return s.empty() ? "scalar" : s;
 }
 
@@ -63,34 +76,6 @@ double decimal_of(float v) {
 
 std::int64_t product(const extents& dims, std::size_t from) {
   return std::accumulate(dims.begin() + static_cast<std::ptrdiff_t>(from), dims.end(), std::int64_t{1}, std::multiplies<>());
-}
-
-extents activation::folded() const {
-  if (merged >= dims.size()) return dims;
-  extents f(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(merged));
-  f.push_back(product(dims, merged));
-  return f;
-}
-
-extents activation::shown() const {
-  const auto f = folded();
-  extents s;
-  for (const int a : axes) s.push_back(a < 0 ? 1 : f[static_cast<std::size_t>(a)]);
-  return s;
-}
-
-bool activation::in_order() const {
-  for (std::size_t i = 0; i < axes.size(); ++i)
-    if (axes[i] != static_cast<int>(i)) return false;
-  return axes.size() == folded().size();
-}
-
-activation activation_of(std::string tensor, extents dims) {
-  activation a;
-  a.tensor = std::move(tensor), a.merged = dims.size(), a.dims = std::move(dims);
-  a.axes.resize(a.dims.size());
-  std::iota(a.axes.begin(), a.axes.end(), 0);
-  return a;
 }
 
 std::string layer_name(importing& to, const std::string& wanted) {
@@ -119,8 +104,7 @@ std::vector<activation> add_layer(importing& to, const std::string& name, const 
       if (static_cast<std::int64_t>(weights[k].size()) != params[k].dims.count())
         throw refusal("its " + params[k].name + " has " + std::to_string(weights[k].size()) + " values, " +
                       params[k].dims.to_string() + " are needed");
-      const auto kept = std::make_shared<const std::vector<float>>(std::move(weights[k]));
-      d.weights.emplace_back(d.name + "." + params[k].name, tensor::adopt(kept, kept->data(), params[k].dims, dtype::f32));
+      d.weights.emplace_back(d.name + "." + params[k].name, to.weights.keep(params[k].dims, std::move(weights[k])));
     }
     std::vector<activation> results;
     for (std::size_t o = 0; o < out.size(); ++o)
@@ -135,112 +119,14 @@ std::vector<activation> add_layer(importing& to, const std::string& name, const 
   }
 }
 
-namespace {
-
-// A layer reshape from a plain tensor; the tensor before a layer reshape if that has these extents.
-activation reshape_layer(importing& to, const std::string& name, activation base, const extents& shown) {
-  if (const auto from = to.sources.find(base.tensor); from != to.sources.end()) base = from->second;
-  if (base.dims == shown) return base;
-  const auto y = add_layer(to, name, "reshape", {base}, {{"shape", extents(shown.begin() + 1, shown.end())}})[0];
-  to.sources.emplace(y.tensor, base);
-  return y;
-}
-
-}  // namespace
-
-activation plain_of(importing& to, const activation& x) {
-  if (x.causal) throw refusal("its input has masked columns, which only a Softmax may read");
-  auto y = activation_of(x.tensor, x.dims);
-  y.ids = x.ids;
-  if (x.merged < x.dims.size()) {
-    const auto known = to.flattened.find(x.tensor);
-    if (x.merged == 1 && known != to.flattened.end()) {
-      y = known->second;
-    } else if (x.merged == 1) {
-      y = add_layer(to, x.tensor + "_flatten", "flatten", {y})[0];
-      to.flattened.emplace(x.tensor, y);
-    } else {
-      y = reshape_layer(to, x.tensor + "_merged", y, x.folded());
-    }
-  }
-  if (x.in_order()) return y;
-  const auto shown = x.shown();
-  auto order = x.axes;
-  std::erase(order, -1);
-  if (order.empty() || order[0] != 0 || x.axes[0] != 0)
-    throw refusal("its input " + text_of(shown) + " is transposed: the batch is not in front");
-  if (!std::is_sorted(order.begin(), order.end()))
-    y = add_layer(to, x.tensor + "_permuted", "permute", {y}, {{"order", extents(order.begin() + 1, order.end())}})[0];
-  return shown == y.dims ? y : reshape_layer(to, x.tensor + "_reshaped", y, shown);
-}
-
-activation reshaped_by_layer(importing& to, const std::string& name, const activation& x, const extents& shown) {
-  try {
-    return reshaped(x, shown);
-  } catch (const refusal&) {
-    if (shown.size() < 2 || x.axes.empty() || x.axes[0] != 0 || shown[0] != x.dims[0]) throw;
-  }
-  return reshape_layer(to, name, plain_of(to, x), shown);
-}
-
-activation reshaped(const activation& x, const extents& to) {
-  if (to == x.shown()) return x;
-  const auto refused = [&] { return refusal("a reshape from " + text_of(x.shown()) + " to " + text_of(to) + " is not supported"); };
-  for (std::size_t i = 0, last = 0; i < x.axes.size(); ++i) {
-    if (x.axes[i] < 0) continue;
-    if (static_cast<std::size_t>(x.axes[i]) < last) throw refused();
-    last = static_cast<std::size_t>(x.axes[i]);
-  }
-  if (to.empty() || x.dims.empty() || to[0] != x.dims[0]) throw refused();
-  auto y = activation_of(x.tensor, x.dims);
-  y.ids = x.ids;
-  // Axes of extent 1 are added: the others are Troupe's, or ONNX's before, in order.
-  for (const auto merged : {x.dims.size(), x.merged}) {
-    y.merged = merged, y.axes.clear();
-    const auto f = y.folded();
-    std::size_t next = 0;
-    for (const auto e : to) {
-      if (next < f.size() && f[next] == e)
-        y.axes.push_back(static_cast<int>(next++));
-      else if (e == 1)
-        y.axes.push_back(-1);
-      else
-        break;
-    }
-    if (next == f.size() && y.axes.size() == to.size()) return y;
-  }
-  // The axes from the last of `to` on are merged.
-  if (to.size() > x.dims.size() || !std::equal(to.begin(), to.end() - 1, x.dims.begin()) || to.size() < 2) throw refused();
-  y.merged = to.size() - 1;
-  if (product(x.dims, y.merged) != to.back()) throw refused();
-  y.axes.resize(to.size());
-  std::iota(y.axes.begin(), y.axes.end(), 0);
-  return y;
-}
-
-activation dropped(activation x, const extents& axes) {
-  const auto shown = x.shown();
-  bool all_added = true;
-  auto to = shown;
-  auto left = x.axes;
-  for (const auto a : axes) {
-    const auto k = static_cast<std::size_t>(a);
-    if (shown[k] != 1) throw refusal("axis " + std::to_string(a) + " of " + text_of(shown) + " is not 1");
-    all_added &= x.axes[k] < 0;
-    to.erase(to.begin() + a), left.erase(left.begin() + a);
-  }
-  if (all_added) {
-    x.axes = std::move(left);
-    return x;
-  }
-  // An axis of Troupe's tensor is dropped: the others must be in its order.
-  std::erase(left, -1);
-  if (!std::is_sorted(left.begin(), left.end())) throw refusal("the axes of " + text_of(shown) + " are transposed");
-  auto base = activation_of(x.tensor, x.dims);
-  base.merged = x.merged, base.ids = x.ids;
-  base.axes.resize(base.folded().size());
-  std::iota(base.axes.begin(), base.axes.end(), 0);
-  return reshaped(base, to);
+extents extents_asked(const node_view& n, const extents& shown) {
+  const auto rank = std::ssize(shown);
+  const auto place = [&](const char* name, std::int64_t otherwise) {
+    const auto v = n.integer(name, otherwise);
+    return std::clamp<std::int64_t>(v < 0 ? v + rank : v, 0, rank);
+  };
+  const auto start = place("start", 0), end = std::max(place("end", rank), start);
+  return {shown.begin() + start, shown.begin() + end};
 }
 
 extents reshape_extents(const node_view& n, std::size_t k, const extents& shown) {
@@ -258,7 +144,10 @@ extents reshape_extents(const node_view& n, std::size_t k, const extents& shown)
   }
   const auto count = product(shown);
   if (open < to.size()) to[open] = count / rest;
-  if (product(to) != count) throw refusal("its shape " + text_of(to) + " has another number of values than " + text_of(shown));
+  if (product(to) != count)
+    throw refusal(
+        "its shape " + text_of(to) + " has another number of values than " + text_of(shown) + ", N the batch: a fixed batch " +
+        "in a shape does not fit any other; export the model with the batch as a dynamic axis, and reshape with -1 or 0 for it");
   return to;
 }
 
@@ -308,9 +197,18 @@ const activation& node_view::scores(std::size_t k) const {
   return std::get<activation>(input(k));
 }
 
-const activation& node_view::active(std::size_t k) const {
+const activation& node_view::view(std::size_t k) const {
   const auto& x = scores(k);
   if (x.causal) throw refusal("input " + std::to_string(k) + " has masked columns, which only a Softmax may read");
+  return x;
+}
+
+const activation& node_view::active(std::size_t k) const {
+  const auto& x = view(k);
+  if (!x.joined.empty())
+    throw refusal("input " + std::to_string(k) + " is " + text_of(x.shown()) +
+                  ", whose batch is joined with other axes: only Reshape, Transpose, MatMul, Gemm, Softmax, LayerNormalization and "
+                  "operators of single values may read it; put the batch in front before this node, as [N, heads, T, values]");
   return x;
 }
 

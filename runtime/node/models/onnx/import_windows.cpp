@@ -267,6 +267,28 @@ bool edge_border(const node_view& n, activation& x, window& w) {
   return true;
 }
 
+// A mean that does not count its padding, which differs before and behind: of stride 1, with the
+// larger padding on both sides, and the windows that this adds cut off. Then the windows of its own
+// stride are picked.
+void take_uneven_mean(const node_view& n, const activation& x, const window& w) {
+  extents size, offsets;
+  pair pad;
+  for (const std::size_t a : {std::size_t{0}, std::size_t{1}}) pad[a] = std::max(w.before[a], w.behind[a]);
+  for (auto a = first_axis(x); a < 2; ++a)
+    size.push_back((pooled_extent(w, a, extent_of(x, a)) - 1) * w.stride[a] + 1), offsets.push_back(pad[a] - w.before[a]);
+  options_given o{{"rounding", std::string("floor")}, {"count_padding", false}};
+  set_by_axis(o, "kernel", x, w.kernel);
+  set_by_axis(o, "pad", x, pad);
+  const auto y = add_layer(n.to, n.name() + "_mean", "avg_pool", {x}, o)[0];
+  const options_given cut{{"size", size}, {"offsets", offsets}};
+  if (w.stride == pair{1, 1}) return n.result(n.layer("crop", {y}, cut));
+  const auto windows = add_layer(n.to, n.name() + "_crop", "crop", {y}, cut)[0];
+  options_given picked{{"rounding", std::string("floor")}};
+  set_by_axis(picked, "kernel", x, {1, 1});
+  set_by_axis(picked, "stride", x, w.stride);
+  n.result(n.layer("max_pool", {windows}, picked));
+}
+
 void take_pool(const node_view& n, bool average) {
   auto x = n.plain(0);
   auto w = window_of(n, x, {0, 0});
@@ -290,6 +312,7 @@ void take_pool(const node_view& n, bool average) {
     rounding = rounding_for(w, x);
   }
   if (!average && !rounding && edge_border(n, x, w)) rounding = "floor";
+  if (!rounding && average && !counts && !w.ceil) return take_uneven_mean(n, x, w);
   if (!rounding)
     throw refusal("its padding (" + std::to_string(w.before[0]) + ", " + std::to_string(w.before[1]) + " before; " +
                   std::to_string(w.behind[0]) + ", " + std::to_string(w.behind[1]) + " behind) is not supported");
@@ -312,16 +335,25 @@ void take_global(const node_view& n, const char* type) {
 void take_global_max(const node_view& n) { take_global(n, "max_pool"); }
 void take_global_average(const node_view& n) { take_global(n, "avg_pool"); }
 
-// The mean over height and width.
+// The mean over height and width, over the length of series [N, C, L], or over the steps of
+// sequences [N, T, D].
 void take_reduce_mean(const node_view& n) {
-  const auto x = n.plain(0);
-  want_image(x);
-  auto axes = n.list("axes", 1);
-  for (auto& a : axes) a = n.axis(a, 4);
+  const auto turned = with_batch_in_front(n.to, n.active(0));
+  auto x = turned.plain;
+  const auto rank = x.dims.size();
+  auto axes = n.list("axes", 1), given_axes = axes;
+  for (auto& a : given_axes) a = n.axis(a, rank);
+  for (auto& a : axes) a = turned.axis(n.axis(a, rank));
+  std::sort(given_axes.begin(), given_axes.end(), std::greater<>());
   std::sort(axes.begin(), axes.end());
-  if (axes != extents{2, 3}) throw refusal("only means over height and width (axes 2 and 3) are supported");
-  const auto y = n.layer("avg_pool", {x});
-  n.result(n.integer("keepdims", 1) != 0 ? y : reshaped(y, {y.dims[0], y.dims[1]}));
+  const bool steps = rank == 3 && axes == extents{1};
+  if (!steps && !(rank == 3 && axes == extents{2}) && !(rank == 4 && axes == extents{2, 3}))
+    throw refusal("only means over height and width (axes 2 and 3), and over one axis of series and sequences, are supported");
+  if (steps) std::swap(x.axes[1], x.axes[2]);  // the steps become the length
+  auto y = n.layer("avg_pool", {plain_of(n.to, x)});
+  if (steps) std::swap(y.axes[1], y.axes[2]);
+  y = turned.back(y);
+  n.result(n.integer("keepdims", 1) == 0 ? dropped(n.to, n.name() + "_mean", y, given_axes) : y);
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 #include "runtime/node/models/onnx/imported_job.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
 
 #include "runtime/base/number_text.hpp"
 #include "runtime/base/printable.hpp"
@@ -51,6 +54,7 @@ std::string layer_text(const importing& to, const draft_layer& d) {
     const auto given = d.given.find(spec.name);
     if (given != d.given.end() && given->second != spec.fallback) s += spec.name + " = " + option_text(given->second) + "\n";
   }
+  if (!d.share.empty()) s += "share = " + quoted_text(d.share) + "\n";
   return s;
 }
 
@@ -71,6 +75,78 @@ void prune(importing& to, const std::vector<activation>& outputs) {
   });
 }
 
+std::string parameter_of(const draft_layer& d, const std::string& weight) { return weight.substr(d.name.size() + 1); }
+
+bool same_bits(const tensor& a, const tensor& b) { return a.dims() == b.dims() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0; }
+
+// The initializers that two layers read, and the numbers of values of those that only one reads.
+struct shared_origins {
+  std::vector<const tensor_value*> both;
+  std::set<std::int64_t> counts_of_both, counts_of_one;
+};
+
+shared_origins origins_of_both(const importing& to, const draft_layer& a, const draft_layer& b) {
+  shared_origins s;
+  const auto& all = to.from->graph.initializers;
+  for (const auto k : a.origins) {
+    if (b.origins.contains(k)) s.both.push_back(&all[k]);
+    (b.origins.contains(k) ? s.counts_of_both : s.counts_of_one).insert(all[k].count());
+  }
+  for (const auto k : b.origins)
+    if (!a.origins.contains(k)) s.counts_of_one.insert(all[k].count());
+  return s;
+}
+
+// The parameters of `d` that `owner` has under the same names, with the same values, from an
+// initializer that both read. Parameters of other initializers may have the same values, as zeros:
+// the number of values tells them apart.
+std::vector<std::string> common_parameters(const draft_layer& owner, const draft_layer& d, const shared_origins& origins) {
+  std::vector<std::string> common;
+  for (const auto& [name, value] : d.weights) {
+    const auto count = value.dims().count();
+    if (!origins.counts_of_one.empty() && (!origins.counts_of_both.contains(count) || origins.counts_of_one.contains(count)))
+      continue;
+    for (const auto& [of_owner, owned] : owner.weights)
+      if (parameter_of(d, name) == parameter_of(owner, of_owner) && same_bits(value, owned))
+        common.push_back(parameter_of(d, name));
+  }
+  return common;
+}
+
+// Lets `d` share the parameters of `owner`, if both have them in one form; otherwise a note.
+void share_parameters(importing& to, const draft_layer& owner, draft_layer& d) {
+  constexpr std::size_t longest_name = 80;
+  const auto origins = origins_of_both(to, owner, d);
+  std::vector<std::string> tied;
+  for (const auto* t : origins.both) tied.push_back(shortened(t->name, longest_name));
+  const auto common = common_parameters(owner, d, origins);
+  const bool whole = common.size() == d.weights.size();
+  if (d.type == "batch_norm" || owner.type == "batch_norm" || common.empty() || (!whole && common.size() > 1)) {
+    to.notes.push_back("layers " + owner.name + " and " + d.name + " have copies of " + joined(tied) +
+                       ", which the model has once: they are trained apart");
+    return;
+  }
+  d.share = whole ? owner.name : owner.name + "." + common[0];
+  to.notes.push_back("layers " + owner.name + " and " + d.name + " share " + joined(tied) + ", as in the model");
+  std::erase_if(d.weights,
+                [&](const auto& w) { return std::find(common.begin(), common.end(), parameter_of(d, w.first)) != common.end(); });
+}
+
+// Layers whose nodes read one initializer share the parameter with the first of them.
+void share_tied(importing& to) {
+  std::map<std::size_t, std::size_t> owners;  // initializer -> the first layer that has parameters of it
+  for (std::size_t k = 0; k < to.layers.size(); ++k) {
+    auto& d = to.layers[k];
+    if (d.weights.empty() || d.origins.contains(many_origins)) continue;
+    auto first = k;
+    for (const auto o : d.origins)
+      if (const auto known = owners.find(o); known != owners.end()) first = std::min(first, known->second);
+    if (first < k) share_parameters(to, to.layers[first], d);
+    if (d.weights.empty()) continue;
+    for (const auto o : d.origins) owners.emplace(o, k);
+  }
+}
+
 std::int64_t values_of(const activation& a) { return product(a.dims, 1); }
 
 std::string data_text(importing& to, const activation& data, std::int64_t classes) {
@@ -82,8 +158,12 @@ std::string data_text(importing& to, const activation& data, std::int64_t classe
     return s + "source = \"numpy\"\npath = \"data.npz\"\nids = true\nshape = " + list_text(example, whole_text) + "\nbatch = 64\n";
   }
   to.notes.push_back("[data] makes synthetic examples: replace its source by your data, scaled as the model expects");
-  return s + "# Replace the source by your data.\nsource = \"synthetic\"\nshape = " + list_text(example, whole_text) +
-         "\nclasses = " + whole_text(std::min<std::int64_t>(classes, 1'000'000)) + "\nbatch = 64\n";
+  s += "# Replace the source by your data.\nsource = \"synthetic\"\nshape = " + list_text(example, whole_text) +
+       "\nclasses = " + whole_text(std::min<std::int64_t>(classes, 1'000'000)) + "\nbatch = 64\n";
+  const auto& facts = to.from->metadata;
+  if (std::find(facts.begin(), facts.end(), std::pair<std::string, std::string>(pixel_format_key, bgr_format)) != facts.end())
+    s += "channel_order = \"bgr\"\n";
+  return s;
 }
 
 std::string loss_text(importing& to, const activation& data, const activation& output, const std::string& name) {
@@ -105,6 +185,7 @@ std::string loss_text(importing& to, const activation& data, const activation& o
 imported_model imported_job(importing& to, const activation& data, const std::vector<activation>& outputs,
                             const std::string& name) {
   prune(to, outputs);
+  share_tied(to);
   if (outputs.size() > 1) to.notes.push_back("the graph has " + std::to_string(outputs.size()) + " outputs: each has a loss");
   std::int64_t classes = std::max<std::int64_t>(values_of(outputs[0]), 1);
   for (const auto& o : outputs) classes = std::min(classes, std::max<std::int64_t>(values_of(o), 1));

@@ -53,6 +53,13 @@ expected<void> write_layer(export_state& s, const graph_layer& l) {
   return write(w);
 }
 
+// The order of the planes, if the net takes colour pictures.
+void describe_pictures(const source& data, model& m) {
+  const auto& example = data.example();
+  if (example.rank() != 3 || example[0] != 3 || data.ids()) return;
+  m.metadata.emplace_back(pixel_format_key, data.picture_order() == channel_order::bgr ? bgr_format : rgb_format);
+}
+
 diagnostics check_names(const named_tensors& weights, const name_pairs& names) {
   diagnostics wrong;
   for (const auto& [their, our] : names)
@@ -102,6 +109,7 @@ expected<exported, diagnostics> export_job(const prepared_job& j, const named_te
   m.ir_version = s.opset < 17 ? 7 : 8;
   m.opset = s.opset, m.producer = "troupe";
   m.about = "data: the net's input, after scaling and augmentation; scores: what the job's loss compares with its targets";
+  describe_pictures(*j.data, m);
   m.graph = std::move(s.graph);
   m.graph.name = j.spec.name;
   m.graph.inputs = {described(data_name, g.ids ? int64 : float32, g.data)};

@@ -11,16 +11,13 @@
 namespace troupe::onnx {
 namespace {
 
-// Stands for the batch in shapes that the graph computes. No net has an extent like it.
-constexpr std::int64_t unknown_batch = 1'000'003;
-
 using handler_map = std::map<std::string, handler>;
 
 const handler_map& handlers_of_data() {
   static const auto all = [] {
     handler_map m;
-    for (const auto& some : {window_handlers(), element_handlers(), norm_handlers(), shape_handlers(), move_handlers(),
-                             dense_handlers(), recurrent_handlers()})
+    for (const auto& some : {window_handlers(), element_handlers(), operand_handlers(), norm_handlers(), shape_handlers(),
+                             move_handlers(), dense_handlers(), recurrent_handlers()})
       m.insert(some.begin(), some.end());
     return m;
   }();
@@ -29,8 +26,9 @@ const handler_map& handlers_of_data() {
 
 const handler_map& handlers_of_constants() {
   static const auto all = [] {
-    const auto some = constant_handlers();
-    return handler_map(some.begin(), some.end());
+    handler_map m;
+    for (const auto& some : {constant_handlers(), constant_math_handlers()}) m.insert(some.begin(), some.end());
+    return m;
   }();
   return all;
 }
@@ -53,8 +51,8 @@ activation data_of(importing& to) {
   const bool ids = in.type == int64 || in.type == int32;
   if (!ids && !is_real(in.type))
     throw refusal(where + " is of type " + element_name(in.type) + "; FLOAT, INT64 and INT32 are supported");
-  if (!in.shaped || in.dims.size() < 2 || in.dims.size() > static_cast<std::size_t>(shape::max_rank))
-    throw refusal(where + " has " + (in.shaped ? std::to_string(in.dims.size()) : "unknown") + " axes; 2 to " +
+  if (!in.shaped || in.dims.empty() || in.dims.size() > static_cast<std::size_t>(shape::max_rank))
+    throw refusal(where + " has " + (in.shaped ? std::to_string(in.dims.size()) : "unknown") + " axes; 1 to " +
                   std::to_string(shape::max_rank) + ", with the batch in front, are supported");
   extents dims;
   for (const auto& d : in.dims) dims.push_back(d.extent);
@@ -63,9 +61,13 @@ activation data_of(importing& to) {
     if (dims[a] < 1)
       throw refusal(where + " has no fixed extent on axis " + std::to_string(a) +
                     "; export the model with one (dynamic_axes for the batch only)");
+  const bool single = dims.size() == 1;  // [N]: one value for each example, Troupe's [N, 1]
+  if (single) dims.push_back(1);
   auto data = activation_of("data", dims);
   data.ids = ids;
-  to.values.insert_or_assign(in.name, graph_value(data));
+  auto view = data;
+  if (single) view.joined = {2};
+  to.values.insert_or_assign(in.name, graph_value(view));
   return data;
 }
 
@@ -96,7 +98,9 @@ activation output_of(importing& to, const std::string& name, const std::vector<n
   if (!std::holds_alternative<activation>(found->second))
     throw refusal("the output " + in_quotes(name) + " does not depend on the input");
   try {
-    return plain_of(to, std::get<activation>(found->second));
+    const auto& x = std::get<activation>(found->second);
+    // [N] is one value for each example.
+    return plain_of(to, x.rank() == 1 ? reshaped_by_layer(to, name, x, {x.shown()[0], 1}) : x);
   } catch (const refusal& e) {
     throw refusal("output " + in_quotes(name) + ": " + e.what());
   }
@@ -131,6 +135,26 @@ void count_readers(importing& to, const std::vector<node>& nodes) {
   for (const auto& o : to.from->graph.outputs) ++to.readers[o.name];
 }
 
+void add_initializer(importing& to, std::size_t number) {
+  const auto& t = to.from->graph.initializers[number];
+  if (is_real(t.type) && t.count() > 1) to.origins[t.name] = {number};
+  to.values.insert_or_assign(t.name, graph_value(std::make_shared<const tensor_value>(t)));
+}
+
+// The initializers behind the outputs of a node, or behind the layers that it added.
+void follow_origins(importing& to, const node& n, std::size_t layers_before) {
+  origin_set all;
+  for (const auto& in : n.inputs)
+    if (const auto known = to.origins.find(in); known != to.origins.end()) {
+      all.insert(known->second.begin(), known->second.end());
+      if (all.size() > most_origins || all.contains(many_origins)) all = {many_origins};
+    }
+  for (auto k = layers_before; k < to.layers.size(); ++k) to.layers[k].origins = all;
+  for (const auto& out : n.outputs)
+    if (const auto made = to.values.find(out); made != to.values.end() && std::holds_alternative<constant>(made->second))
+      to.origins[out] = all;
+}
+
 struct job_parts {
   activation data;
   std::vector<activation> outputs;
@@ -138,8 +162,7 @@ struct job_parts {
 
 job_parts read_graph_nodes(importing& to) {
   job_parts made{data_of(to), {}};
-  for (const auto& t : to.from->graph.initializers)
-    to.values.insert_or_assign(t.name, graph_value(std::make_shared<const tensor_value>(t)));
+  for (std::size_t k = 0; k < to.from->graph.initializers.size(); ++k) add_initializer(to, k);
   const auto nodes = with_patterns(*to.from);
   count_readers(to, nodes);
   auto skipped = last_softmaxes(to, nodes);
@@ -150,11 +173,13 @@ job_parts read_graph_nodes(importing& to) {
       if (over_classes(to, n)) continue;
       skipped.erase(n.outputs[0]);
     }
+    const auto before = to.layers.size();
     try {
       read_node(to, n);
     } catch (const refusal& e) {
       throw refusal(place + ": " + e.what());
     }
+    follow_origins(to, n, before);
     for (std::size_t k = 0; k < n.outputs.size(); ++k)
       if (!to.values.contains(n.outputs[k])) to.not_given.emplace(n.outputs[k], place);
   }
@@ -177,7 +202,7 @@ expected<imported_model, diagnostics> import_graph(const model& m, const std::st
     const auto parts = read_graph_nodes(to);
     return imported_job(to, parts.data, parts.outputs, std::filesystem::path(file).stem().string());
   } catch (const refusal& e) {
-    return unexpected(model_error(file, e.what()));
+    return unexpected(model_error(file, with_batch_named(e.what())));
   }
 }
 

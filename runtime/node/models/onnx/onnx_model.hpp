@@ -1,7 +1,8 @@
 // An ONNX model as plain structs (github.com/onnx/onnx, onnx/onnx.proto), as far as Troupe reads
 // and writes it, and its bytes. Invariants of a parsed model: every tensor has as many values as
-// its dims; every list is bounded by the bytes of the file; no subgraphs, functions, sparse or
-// external tensors.
+// its dims; every list is bounded by the bytes of the file; no subgraphs, functions or sparse
+// tensors. FLOAT16 and BFLOAT16 values are read as FLOAT. Values in other files are read by the
+// caller.
 // Errors: values that name the node, tensor or message. Every length is checked before it is used;
 // messages are read to a fixed depth.
 // Threads: pure functions; any thread.
@@ -9,18 +10,30 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/result.hpp"
 
 namespace troupe::onnx {
 
-enum element : std::int32_t { float32 = 1, uint8 = 2, int8 = 3, int32 = 6, int64 = 7, boolean = 9, float64 = 11 };
+enum element : std::int32_t {
+  float32 = 1,
+  uint8 = 2,
+  int8 = 3,
+  int32 = 6,
+  int64 = 7,
+  boolean = 9,
+  float16 = 10,
+  float64 = 11,
+  bfloat16 = 16
+};
 
-constexpr bool is_real(std::int32_t type) { return type == float32 || type == float64; }
+constexpr bool is_real(std::int32_t type) { return type == float32 || type == float64 || type == float16 || type == bfloat16; }
 
 // "FLOAT16"; the number of an unknown type.
 std::string element_name(std::int32_t type);
@@ -93,12 +106,24 @@ struct model {
   std::int64_t ir_version = 0;
   std::int64_t opset = 0;  // of the default domain; 0: the model has none
   std::string producer, producer_version, about;
+  std::vector<std::pair<std::string, std::string>> metadata;  // metadata_props, key and value
   struct graph graph;
 };
 
-constexpr std::int64_t least_opset = 7, most_opset = 17;
+// The key of ONNX's own list of metadata for the order of a picture's planes, and its
+// values.
+constexpr const char* pixel_format_key = "Image.BitmapPixelFormat";
+constexpr const char* rgb_format = "Rgb8";
+constexpr const char* bgr_format = "Bgr8";
 
-expected<model> parse_model(std::span<const std::uint8_t> bytes);
+constexpr std::int64_t least_opset = 7, most_opset = 21;
+
+// The bytes of a file beside the model, by the `location` that a tensor gives. They must stay until
+// parse_model() returns. Error: why the file is not read.
+using external_files = std::function<expected<std::span<const std::uint8_t>>(const std::string& location)>;
+
+// `files` may be empty: then values in other files are refused.
+expected<model> parse_model(std::span<const std::uint8_t> bytes, const external_files& files = {});
 expected<std::string> model_bytes(const model& m);
 
 }  // namespace troupe::onnx

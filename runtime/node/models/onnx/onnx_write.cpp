@@ -56,6 +56,11 @@ void write_opset(pbf_writer out, std::int64_t version) {
   out.add_int64(2, version);
 }
 
+void write_metadata(pbf_writer out, const std::pair<std::string, std::string>& entry) {
+  out.add_string(1, entry.first);
+  out.add_string(2, entry.second);
+}
+
 void write_graph(pbf_writer out, const graph& g) {
   for (const auto& n : g.nodes) write_node(pbf_writer(out, 1), n);
   out.add_string(2, g.name);
@@ -79,6 +84,7 @@ expected<std::string> model_bytes(const model& m) {
   if (!m.about.empty()) out.add_string(6, m.about);
   write_graph(pbf_writer(out, 7), m.graph);
   write_opset(pbf_writer(out, 8), m.opset);
+  for (const auto& entry : m.metadata) write_metadata(pbf_writer(out, 14), entry);
   return bytes;
 }
 

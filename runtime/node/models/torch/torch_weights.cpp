@@ -14,9 +14,15 @@ expected<imported_model, diagnostics> read_torch(const import_request& asked) {
   if (!read) return unexpected(model_error(asked.files[0], read.error().message));
   std::map<std::string, tensor> theirs;
   for (auto& [name, value] : read->named) theirs.emplace(std::move(name), std::move(value));
+  const std::map<std::string, std::string> left_out(read->left_out.begin(), read->left_out.end());
   imported_model made;
   diagnostics wrong;
   for (const auto& [their, our] : asked.names) {
+    if (const auto odd = left_out.find(their); odd != left_out.end()) {
+      wrong.push_back({source_position{asked.files[0], 0, 0},
+                       "tensor '" + their + "' is " + odd->second + ", but weights are floats: save it as float32"});
+      continue;
+    }
     const auto found = theirs.find(their);
     if (found == theirs.end()) {
       wrong.push_back({source_position{asked.files[0], 0, 0}, "there is no tensor '" + their + "', which the list of names has"});
@@ -32,7 +38,9 @@ expected<imported_model, diagnostics> read_torch(const import_request& asked) {
     }
     made.weights.emplace_back(name, std::move(value));
   }
+  for (const auto& [name, dtype] : left_out) made.notes.push_back("left out: " + name + " (" + dtype + ", weights are floats)");
   if (!wrong.empty()) return unexpected(std::move(wrong));
+  if (made.weights.empty()) return unexpected(model_error(asked.files[0], "it has no tensors that are weights"));
   return made;
 }
 

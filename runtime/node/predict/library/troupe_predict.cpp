@@ -10,6 +10,7 @@
 
 struct troupe_predict_net {
   std::unique_ptr<troupe::net_runner> runner;
+  troupe::channel_order order = troupe::channel_order::rgb;
   std::vector<std::string> class_names;
 };
 
@@ -82,7 +83,7 @@ int troupe_predict_open(const char* file, const troupe_predict_options* options,
     if (!job) return fail(TROUPE_PREDICT_BAD_FILE, text_of(job.error()));
     auto made = troupe::net_runner::make(*job, options && options->layer ? options->layer : "", options ? options->threads : 1);
     if (!made) return fail(TROUPE_PREDICT_BAD_FILE, made.error().to_string());
-    *net = new troupe_predict_net{*std::move(made), (*job)->data->class_names()};
+    *net = new troupe_predict_net{*std::move(made), (*job)->data->picture_order(), (*job)->data->class_names()};
     return static_cast<int>(TROUPE_PREDICT_OK);
   });
 }
@@ -103,6 +104,10 @@ int troupe_predict_describe(const troupe_predict_net* net, troupe_predict_info* 
     info->meaning = meaning_of(net->runner->meaning());
     return static_cast<int>(TROUPE_PREDICT_OK);
   });
+}
+
+int troupe_predict_channel_order(const troupe_predict_net* net) {
+  return net && net->order == troupe::channel_order::bgr ? TROUPE_PREDICT_BGR : TROUPE_PREDICT_RGB;
 }
 
 const char* troupe_predict_class_name(const troupe_predict_net* net, std::int64_t class_number) {
