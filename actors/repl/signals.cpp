@@ -53,7 +53,7 @@ repl_signals::repl_signals() {
 
 repl_signals::~repl_signals() {
   if (wake_ends[0] < 0) return;
-  for (std::size_t i = 0; i < caught_signals.size(); ++i) sigaction(caught_signals[i], &handlers_before[i], nullptr);
+  for (std::size_t i = 0; i < caught_signals.size(); ++i) remove_handler(caught_signals[i], end_requests, handlers_before[i]);
   for (int& end : wake_ends) {
     close(end);
     end = -1;

@@ -44,6 +44,11 @@ class stop_requests {
     signal_ = 0;
     first_at_ = none;
   }
+  // Takes the request of another object. Not for a signal handler.
+  void take_over(const stop_requests& other) noexcept {
+    signal_ = other.signal_.load();
+    first_at_ = other.first_at_.load();
+  }
   // The signal of the first request; 0: there was none.
   int signal() const noexcept { return signal_; }
 

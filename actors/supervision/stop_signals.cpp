@@ -4,6 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -35,6 +36,20 @@ void on_stop_signal(int signal) {
   errno = kept;
 }
 
+// When the object that was asked to stop is gone, and the process has not ended yet.
+stop_requests ending;
+std::array<struct sigaction, stopping_signals.size()> actions_before_ending;
+
+void on_signal_while_ending(int signal) {
+  if (ending.request(signal, signal_time()) == stop_requests::answer::at_once) _exit(exit_code_of_signal(signal));
+}
+
+// The action that a signal has without on_signal_while_ending().
+void skip_ending_handler(int signal, struct sigaction& before) {
+  for (std::size_t i = 0; i < stopping_signals.size(); ++i)
+    if (stopping_signals[i] == signal && before.sa_handler == on_signal_while_ending) before = actions_before_ending[i];
+}
+
 installs when_of(int signal, stop_signals::of whose) {
   if (whose == stop_signals::of::library) return installs::over_default;
   return signal == SIGHUP ? installs::unless_ignored : installs::always;
@@ -58,10 +73,28 @@ bool install_handler(int signal, void (*handler)(int), installs when, struct sig
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
   if (sigaction(signal, nullptr, &before) != 0) return false;
+  skip_ending_handler(signal, before);
   const bool simple = (before.sa_flags & SA_SIGINFO) == 0;
   if (when == installs::unless_ignored && simple && before.sa_handler == SIG_IGN) return false;
   if (when == installs::over_default && !(simple && before.sa_handler == SIG_DFL)) return false;
   return sigaction(signal, &action, nullptr) == 0;
+}
+
+void remove_handler(int signal, const stop_requests& why, const struct sigaction& before) {
+  struct sigaction action {};
+  if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler == before.sa_handler) return;  // it was not installed
+  const auto at = std::find(stopping_signals.begin(), stopping_signals.end(), signal);
+  if (why.signal() == 0 || at == stopping_signals.end()) {
+    sigaction(signal, &before, nullptr);
+    return;
+  }
+  ending.take_over(why);
+  actions_before_ending[static_cast<std::size_t>(at - stopping_signals.begin())] = before;
+  action = {};
+  action.sa_handler = on_signal_while_ending;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(signal, &action, nullptr);
 }
 
 stop_signals::stop_signals(std::function<void(int)> first, of whose) {
@@ -87,7 +120,7 @@ stop_signals::~stop_signals() {
   if (!in_use_) return;
   if (thread_.joinable()) {
     for (std::size_t i = 0; i < stopping_signals.size(); ++i)
-      if (std::exchange(stop_installed[i], false)) sigaction(stopping_signals[i], &stop_actions_before[i], nullptr);
+      if (std::exchange(stop_installed[i], false)) remove_handler(stopping_signals[i], stop_asked, stop_actions_before[i]);
     const unsigned char enough = 0;
     [[maybe_unused]] const auto written = write(stop_pipe[1], &enough, 1);
     thread_.join();

@@ -32,6 +32,11 @@ enum class installs {
 // the action before, for sigaction(). Returns false if the signal keeps its action.
 bool install_handler(int signal, void (*handler)(int), installs when, struct sigaction& before);
 
+// Gives a signal its action from before install_handler(). If a signal is why the process ends, the
+// handler stays instead until the process has ended: what else arrives within 2 s is the same
+// request, and a later signal ends the process at once.
+void remove_handler(int signal, const stop_requests& why, const struct sigaction& before);
+
 class stop_signals {
  public:
   enum class of {
@@ -39,7 +44,8 @@ class stop_signals {
     library,  // SIGTERM and SIGHUP where they would kill the process; SIGINT belongs to the interpreter
   };
   // `first` is called once, on a separate thread, at the first signal. A later one that is not the
-  // same request ends the process at once. While an object exists, further ones have no effect.
+  // same request ends the process at once, also when the object is gone. While an object exists,
+  // further ones have no effect.
   explicit stop_signals(std::function<void(int signal)> first, of whose = of::program);
   ~stop_signals();
   stop_signals(const stop_signals&) = delete;

@@ -2,6 +2,7 @@
 """count_tests.py [--ci | --strict] [--cpuinfo FILE] [--also NAME=pass|fail|skip]... FILE...
 
 Adds up the results of ctest's JUnit files and prints `N passed, N failed` (and `, N skipped` if any) as its last line.
+Before it stand the failed tests, each with the end of what it printed.
 With --ci a skipped test counts as failed, unless its name says that it needs something that CI machines lack, or that this
 processor lacks by the flags in FILE (default /proc/cpuinfo).
 With --strict every skipped test counts as failed.
@@ -11,6 +12,7 @@ import sys
 import xml.etree.ElementTree as tree
 
 MAY_SKIP = ("GPU", "SHARED_DATA", "NO_TIME")
+PRINTED_LINES, PRINTED_TESTS = 30, 10  # how much of what failed tests printed is printed again
 OF_PROCESSOR = {"amx_bf16": ("amx_test.", "bf16x3.")}  # processor flag: prefixes of the names of tests that need it
 
 
@@ -20,18 +22,19 @@ def may_skip(name, cpuinfo):
 
 
 def outcomes(path):
-    """Yields (name, 'pass' | 'fail' | 'skip', why) for each test case of one file."""
+    """Yields (name, 'pass' | 'fail' | 'skip', why, what it printed) for each test case of one file."""
     for case in tree.parse(path).getroot().iter("testcase"):
         name, failure, skipped = case.get("name"), case.find("failure"), case.find("skipped")
         if case.get("status") == "disabled":
-            yield name, "skip", "disabled"
+            yield name, "skip", "disabled", ""
         elif skipped is not None and skipped.get("message", "").startswith("SKIP_"):
-            yield name, "skip", "skipped"
+            yield name, "skip", "skipped", ""
         elif case.get("status") == "run" and failure is None:
-            yield name, "pass", ""
+            yield name, "pass", "", ""
         else:
             note = failure if failure is not None else skipped
-            yield name, "fail", note.get("message", "") if note is not None else "not run"
+            why = note.get("message", "") if note is not None else "not run"
+            yield name, "fail", why, case.findtext("system-out") or ""
 
 
 def skipped_lines(names):
@@ -52,13 +55,13 @@ def main():
     parser.add_argument("files", nargs="*")
     args = parser.parse_args()
 
-    results = [(n, o, "") for n, o in (pair.rsplit("=", 1) for pair in args.also)]
+    results = [(n, o, "", "") for n, o in (pair.rsplit("=", 1) for pair in args.also)]
     for path in args.files:
         try:
             found = list(outcomes(path))
         except (OSError, tree.ParseError) as e:
-            found = [(path, "fail", f"cannot read the results: {e}")]
-        results += found or [(path, "fail", "the file has no tests")]
+            found = [(path, "fail", f"cannot read the results: {e}", "")]
+        results += found or [(path, "fail", "the file has no tests", "")]
 
     try:
         with open(args.cpuinfo) as f:
@@ -66,13 +69,15 @@ def main():
     except OSError:
         cpuinfo = ""
     count, skips = {"pass": 0, "fail": 0, "skip": 0}, []
-    for name, outcome, why in results:
+    for name, outcome, why, printed in results:
         excused = args.ci and may_skip(name, cpuinfo)
         if outcome == "skip" and (args.ci or args.strict) and not excused:
             outcome, why = "fail", f"{why}, which counts as a failure here"
         count[outcome] += 1
         if outcome == "fail":
             print(f"FAILED  {name}  {why}".rstrip())
+            if count["fail"] <= PRINTED_TESTS:
+                print("".join(f"    {line[:400]}\n" for line in printed.splitlines()[-PRINTED_LINES:]), end="")
         elif outcome == "skip":
             skips.append(name)
     print("".join(line + "\n" for line in skipped_lines(skips)), end="")

@@ -125,6 +125,62 @@ TEST(stop_signals, handlers_are_those_from_before_when_the_object_is_gone) {
             128 + SIGTERM);
 }
 
+// A process that was asked to stop still writes what it has: `timeout` signals it, then its group.
+TEST(stop_signals, the_same_request_kills_no_process_when_the_object_is_gone) {
+  for (const auto whose : {stop_signals::of::program, stop_signals::of::library})
+    EXPECT_EQ(in_child([&] {
+                for (const int s : {SIGTERM, SIGHUP}) ::signal(s, SIG_DFL);
+                {
+                  const stop_signals watch([](int) {}, whose);
+                  raise(SIGTERM);
+                }
+                raise(SIGTERM);
+                raise(SIGHUP);
+                return 7;
+              }),
+              7);
+}
+
+TEST(stop_signals, an_ignored_signal_stays_ignored_when_another_one_ended_the_object) {
+  EXPECT_EQ(in_child([] {
+              ::signal(SIGHUP, SIG_IGN);
+              ::signal(SIGTERM, SIG_DFL);
+              {
+                const stop_signals watch([](int) {});
+                raise(SIGTERM);
+              }
+              struct sigaction now {};
+              sigaction(SIGHUP, nullptr, &now);
+              return now.sa_handler == SIG_IGN ? 7 : 1;
+            }),
+            7);
+}
+
+// A Python program may catch the SystemExit of a stopped training, and train again.
+TEST(stop_signals, a_second_object_takes_signals_when_the_process_went_on_after_a_stop) {
+  for (const auto whose : {stop_signals::of::program, stop_signals::of::library})
+    EXPECT_EQ(in_child([&] {
+                ::signal(SIGTERM, SIG_DFL);
+                {
+                  const stop_signals watch([](int) {}, whose);
+                  raise(SIGTERM);
+                }
+                std::promise<int> called;
+                {
+                  const stop_signals watch([&](int s) { called.set_value(s); }, whose);
+                  if (watch.signal() != 0) return 1;
+                  raise(SIGTERM);
+                  if (called.get_future().get() != SIGTERM) return 2;
+                }
+                {
+                  const stop_signals quiet([](int) {}, whose);
+                }
+                raise(SIGTERM);  // no request is open: the action from the beginning
+                return 3;
+              }),
+              128 + SIGTERM);
+}
+
 TEST(stop_signals, writes_fail_with_an_error_when_the_reader_is_gone_or_the_file_is_at_its_limit) {
   EXPECT_EQ(in_child([] {
               ignore_signals_of_writes();

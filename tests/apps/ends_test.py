@@ -44,7 +44,10 @@ finish = { steps = 100000000 }
 """
 
 PYTHON = """import sys, troupe
-troupe.train(sys.argv[1], run_dir="runs", on_step=lambda e: print(e.step, flush=True) if e.step % 20 == 0 else None)
+try:
+    troupe.train(sys.argv[1], run_dir="runs", on_step=lambda e: print(e.step, flush=True) if e.step % 20 == 0 else None)
+finally:
+    print("ended", flush=True)
 """
 
 # What is sent, and the exit code.
@@ -299,6 +302,8 @@ class Ends(unittest.TestCase):
             c.line()
             c.send(signals)
             self.assertEqual(c.end(), code, f"{signals}: {c.errors()}")
+            if signal.SIGINT not in signals:  # Python raises KeyboardInterrupt for each
+                self.assertEqual(c.lines[-1], "ended\n", f"{signals}: {c.errors()}")
             self.check_stopped_run()
 
 

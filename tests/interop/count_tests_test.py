@@ -43,6 +43,10 @@ expect(last_line("avx512f amx_bf16 amx_tile", "--ci"), "1 passed, 1 failed")  # 
 expect(last_line("avx512f", "--strict"), "1 passed, 1 failed")
 expect(last_line("avx512f", "--ci", more=OTHER), "1 passed, 1 failed, 1 skipped")
 expect(lines("avx512f", "--ci", more=GPUS), ["skipped amx_test.adds", "skipped GPU_jobs.* (4 tests)", "1 passed, 0 failed, 5 skipped"])
+PRINTED = "".join(f"line {i}\n" for i in range(40))
+FAILED = f'<testcase name="ends" status="fail"><failure message="Failed"/><system-out>{PRINTED}</system-out></testcase>'
+expect(lines("avx512f", "--ci", more=FAILED),
+       ["FAILED  ends  Failed", *(f"    line {i}" for i in range(10, 40)), "skipped amx_test.adds", "1 passed, 1 failed, 1 skipped"])
 with tempfile.NamedTemporaryFile("w") as cpuinfo:  # a suite that CI left out for lack of time
     late = subprocess.run([sys.executable, sys.argv[1], "--ci", "--cpuinfo", cpuinfo.name, "--also", "build=pass", "--also", "asan.NO_TIME=skip"],
                           capture_output=True, text=True).stdout.splitlines()
