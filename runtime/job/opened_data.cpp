@@ -19,7 +19,9 @@ std::optional<opened_data::key> opened_data::key_of(const source_type& type, con
   for (const auto& f : files) {
     if (f.path.empty()) continue;
     struct stat is {};
-    if (f.folder || ::stat(f.path.c_str(), &is) != 0 || !S_ISREG(is.st_mode)) return std::nullopt;
+    if (f.folder || ::stat(f.path.c_str(), &is) != 0) return std::nullopt;
+    if (S_ISDIR(is.st_mode) && type.listed) continue;  // the files in it that count are listed
+    if (!S_ISREG(is.st_mode)) return std::nullopt;
     k.files.emplace_back(f.path, is.st_dev, is.st_ino, is.st_size, is.st_ctim.tv_sec * 1'000'000'000 + is.st_ctim.tv_nsec);
   }
   return k;

@@ -3,8 +3,8 @@
 //
 // Invariants: data is used again only if source, options and seed are the same and none of its
 // files has changed (device, inode, size, time of change). Sources that do not list their files,
-// and those that open folders, are opened each time. At most one source is kept here, and it is
-// given up before another one is opened.
+// and those that open whole folders, are opened each time. At most one source is kept here, and it
+// is given up before another one is opened.
 // Threads: any. Two threads may open the same data at the same time; neither waits for the other.
 #pragma once
 

@@ -66,6 +66,43 @@ TEST_F(kept_data, is_opened_anew_when_the_file_or_the_job_differs) {
   EXPECT_EQ(opens_, 6) << "what is not a file is not kept";
 }
 
+// As idx: "path" names a folder, in which the source finds its files.
+TEST_F(kept_data, of_a_folder_is_opened_once_when_the_source_lists_its_files) {
+  type_.files = [&](const options&) { return std::vector<source_file>{{"path", file_.parent_path().string()}}; };
+  type_.listed = [&](const options&) { return std::vector<source_file>{{"path", file_.string()}}; };
+  open();
+  open();
+  EXPECT_EQ(opens_, 1);
+  write("another");
+  open();
+  EXPECT_EQ(opens_, 2) << "a file in the folder has changed";
+  type_.listed = {};
+  open();
+  open();
+  EXPECT_EQ(opens_, 4) << "without a list the folder is unknown";
+}
+
+TEST(kept_idx_data, is_opened_once) {
+  const auto folder = std::filesystem::temp_directory_path() / ("troupe-opened-idx-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  for (const std::string split : {"train", "t10k"}) {
+    std::ofstream(folder / (split + "-images-idx3-ubyte")) << std::string("\0\0\x8\3\0\0\0\1\0\0\0\1\0\0\0\1\7", 17);
+    std::ofstream(folder / (split + "-labels-idx1-ubyte")) << std::string("\0\0\x8\1\0\0\0\1\1", 9);
+  }
+  source_registry stock;
+  add_stock_sources(stock);
+  data_spec spec;
+  spec.source = "idx";
+  const auto* idx = stock.find("idx");
+  ASSERT_TRUE(idx);
+  spec.values.values["path"] = folder.string();
+  spec.values = check_options(spec.values, idx->specs);
+  opened_data kept;
+  const auto first = kept.open(*idx, spec, 1);
+  EXPECT_EQ(kept.open(*idx, spec, 1), first);
+  std::filesystem::remove_all(folder);
+}
+
 TEST_F(kept_data, of_a_source_that_does_not_list_its_files_is_opened_each_time) {
   type_.files = {};
   open();
