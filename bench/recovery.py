@@ -16,7 +16,8 @@ A perceptron is trained on daemons of this machine. After some steps a node fail
 `troupe sim` runs the same job on the same cluster file with what `troupe doctor --cluster` has measured, and the same fault at as many moments.
 Printed are the medians of each phase, in milliseconds, and the ratio of the predicted time to the measured one. The phases are those of the event
 `recovered`. noticed: from the fault (of a killed process: its end) until the coordinator's daemon notices it. first step: from then on, when all
-roles are replaced, until the client has a step. The whole: from the fault until that step.
+roles are replaced, until the client has a step. The whole: from the fault until that step. The simulation of `coordinator` has two measured times:
+until the daemon has started again, and that of `troupe check`, which reads the data.
 
 --schedule trains for so long (20 without another number, 0: not at all) on three daemons of which one is killed every 40 s and starts again 10 s
 later, the coordinator's every fourth time. Goodput: the steps that count, at the median time of a step between failures, as a part of the time.
@@ -36,10 +37,11 @@ from environment import ROOT, machine, publish
 from lost_worker import free_ports
 from many_daemons import client
 
+JOB = os.path.join(ROOT, "configs/jobs/mlp_fashion.toml")
 STEPS, EVERY, AWAY = 100000, 50, 8
 PHASES = ("noticed", "planned", "ready", "state", "replaced", "first step")
 NOT_MODELLED = """
-**What it does not show.** The simulator has no model of what a daemon needs to start and to be found again (coordinator). On one machine all
+**What it does not show.** The time that a daemon needs to start and to read the data is measured, not predicted (coordinator). On one machine all
 daemons compute on the same cores, so that messages wait for tasks of other nodes (`ready`, `state`), which a simulation of several machines does
 not have.
 """
@@ -58,6 +60,10 @@ class cluster:
                 roles = ["worker"] + (["coordinator", "data"] if i == 0 else []) + (["server"] if i in servers(case) else [])
                 f.write(f'[[node]]\nname = "n{i + 1}"\naddress = "127.0.0.1:{port}"\nroles = {json.dumps(roles)}\n')
         self.troupe("init-cluster")
+        begun = time.time()
+        subprocess.run([os.path.join(binaries, "troupe"), "check", JOB], check=True, stdout=subprocess.DEVNULL)
+        self.reading = time.time() - begun  # seconds to read the job's data
+        self.away = 0.0                     # seconds from the end of a daemon until it has started again
         self.daemons = [self.start(i) for i in range(nodes)]
         for d in self.daemons:
             d.stdout.readline()
@@ -96,7 +102,7 @@ def target(nodes, case):
 
 def measured(c, nodes, case, number):
     """(phases in ms, steps again, seconds per step) of one failure of a running job."""
-    job = client(c, os.path.join(ROOT, "configs/jobs/mlp_fashion.toml"), settings(nodes, case, STEPS))
+    job = client(c, JOB, settings(nodes, case, STEPS))
     try:
         steps = []
         # A different moment between two checkpoints in each round.
@@ -116,6 +122,8 @@ def measured(c, nodes, case, number):
             begun = time.time()  # its connections are closed: before that the kernel frees its memory
         if case == "coordinator":  # which resumes its job: no event tells the phases
             c.daemons[which] = c.start(which)
+            c.daemons[which].stdout.readline()
+            c.away = time.time() - begun
             while e["step"] >= steps[-1][1]:
                 stepped, e = job.wait({"step"}, 60)
             return {"whole": 1e3 * (stepped - begun)}, steps[-1][1] - e["step"] + 1, step
@@ -140,7 +148,7 @@ def simulated_events(c, model, faults, job_settings, seed=1):
     file = os.path.join(c.folder, "faults.toml")
     with open(file, "w") as f:
         f.write(faults)
-    words = ["sim", os.path.join(ROOT, "configs/jobs/mlp_fashion.toml"), "--cluster", c.file, "--network", model, "--faults", file, "--maths", "none",
+    words = ["sim", JOB, "--cluster", c.file, "--network", model, "--faults", file, "--maths", "none",
              "--buckets", "0", "--seed", str(seed), "--json", *(w for s in job_settings for w in ("--set", s))]
     out = subprocess.run([os.path.join(c.binaries, "troupe"), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     events = [json.loads(line) for line in out.stdout.splitlines()]
@@ -151,7 +159,8 @@ def simulated_events(c, model, faults, job_settings, seed=1):
 
 def predicted(c, nodes, case, model, at, seed):
     """The same of a simulation, with a fault `at` seconds after the job began."""
-    more = {"stop": f'time = "{AWAY}s"\n', "cut": f'until = "{at + AWAY:.6f}s"\nboth = true\n', "coordinator": 'restart_after = "0s"\n'}
+    more = {"stop": f'time = "{AWAY}s"\n', "cut": f'until = "{at + AWAY:.6f}s"\nboth = true\n',
+            "coordinator": f'restart_after = "{c.away + c.reading:.6f}s"\n'}
     kind = case if case in ("stop", "cut") else "kill"
     events = simulated_events(c, model, fault(kind, target(nodes, case), at, more.get(case, "")), settings(nodes, case, 5 * EVERY), seed)
     if case == "coordinator":
@@ -175,7 +184,7 @@ def goodput(steps, seconds, each):
 
 
 def measured_goodput(c, minutes):
-    job = client(c, os.path.join(ROOT, "configs/jobs/mlp_fashion.toml"), settings(3, "worker", STEPS))
+    job = client(c, JOB, settings(3, "worker", STEPS))
     begun, each, last, recoveries, again = None, [], None, 0, 0
     todo = [(at, "kill", n) for at, n, _ in schedule(minutes)] + [(at + back, "start", n) for at, n, back in schedule(minutes)]
     todo.sort()
