@@ -20,7 +20,7 @@ roles are replaced, until the client has a step. The whole: from the fault until
 until the daemon has started again, and that of `troupe check`, which reads the data.
 
 --schedule trains for so long (20 without another number, 0: not at all) on three daemons of which one is killed every 40 s and starts again 10 s
-later, the coordinator's every fourth time. Goodput: the steps that count, at the median time of a step between failures, as a part of the time.
+later, the coordinator's every fourth time. Goodput: the steps that count, at the mean time of a step between failures, as a part of the time.
 """
 import argparse
 import datetime
@@ -63,9 +63,12 @@ class cluster:
         begun = time.time()
         subprocess.run([os.path.join(binaries, "troupe"), "check", JOB], check=True, stdout=subprocess.DEVNULL)
         self.reading = time.time() - begun  # seconds to read the job's data
-        self.away = 0.0                     # seconds from the end of a daemon until it has started again
-        self.daemons = [self.start(i) for i in range(nodes)]
-        for d in self.daemons:
+        begun = time.time()
+        self.daemons = [self.start(0)]
+        self.daemons[0].stdout.readline()
+        self.away = time.time() - begun  # seconds that a daemon needs to start
+        self.daemons += [self.start(i) for i in range(1, nodes)]
+        for d in self.daemons[1:]:
             d.stdout.readline()
 
     def troupe(self, *words):
@@ -196,6 +199,7 @@ def measured_goodput(c, minutes):
                 if what == "kill":
                     c.daemons[n].kill()
                     c.daemons[n].wait()
+                    last = None
                 else:
                     c.daemons[n] = c.start(n)
                 continue
@@ -213,14 +217,23 @@ def measured_goodput(c, minutes):
                 recoveries += e["event"] == "recovered"
                 again += e.get("steps_again", 0)
             reached, at = e["step"], when
-        return goodput(reached, at - begun, statistics.median(each)), recoveries, again, statistics.median(each), reached
+        return goodput(reached, at - begun, statistics.mean(each)), recoveries, again, statistics.mean(each)
     finally:
         job.close()
 
 
-def predicted_goodput(c, model, minutes, steps):
-    faults = "".join(fault("kill", n, at, f'restart_after = "{back}s"\n') for at, n, back in schedule(minutes))
-    e = simulated_events(c, model, faults, settings(3, "worker", steps))[-1]
+def predicted_goodput(c, model, minutes, guess):
+    """The same of a simulation, with as many steps as it makes in that time. `guess`: the goodput that it may have."""
+    faults = "".join(fault("kill", n, at, f'restart_after = "{back + (c.away + c.reading if n == 0 else c.away):.6f}s"\n')
+                     for at, n, back in schedule(minutes))
+    step = simulated_events(c, model, fault("kill", 2, 1e6), settings(3, "worker", 200))[-1]["step_seconds_mean"]
+    steps = int(60 * minutes * guess / step)
+    for _ in range(4):
+        events = simulated_events(c, model, faults, settings(3, "worker", steps))
+        e, took = events[-1], events[-1]["virtual_seconds"]
+        if abs(took - 60 * minutes) < 6:
+            break
+        steps = int(steps * 60 * minutes / took)
     return e["goodput"], e["recoveries"], e["steps_again"], e["step_seconds_mean"]
 
 
@@ -233,7 +246,7 @@ def compare_goodput(binaries, minutes):
             m = measured_goodput(c, minutes)
         finally:
             c.close()
-        s = predicted_goodput(c, model, minutes, m[4])
+        s = predicted_goodput(c, model, minutes, m[0])
     return (f"{minutes:g} minutes with a killed daemon every 40 s: goodput {100 * m[0]:.1f} % measured ({m[1]} recoveries, {m[2]} steps again, "
             f"{1e3 * m[3]:.1f} ms a step), {100 * s[0]:.1f} % predicted ({s[1]} recoveries, {s[2]} steps again, {1e3 * s[3]:.1f} ms a step).")
 

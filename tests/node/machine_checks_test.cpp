@@ -279,6 +279,18 @@ TEST(machine_file, is_read_by_the_simulator_with_the_measured_values) {
   EXPECT_DOUBLE_EQ(read->disk->bytes_per_second, 1e9);
 }
 
+TEST(machine_file, has_the_rate_of_shared_memory_only_if_all_nodes_are_on_one_machine) {
+  const std::vector<measured_node> nodes{{"n1", 1, healthy()}, {"n2", 1, healthy()}, {"n3", 1, healthy()}};
+  auto links = three_nodes();
+  for (auto& l : links)
+    if (l.from != "n3" && l.to != "n3") l.same_machine = true, l.rate = 9e9;
+  const auto of = [&] { return parse_sim(machine_file(nodes, links, "Test."), "machine.toml").value().network; };
+  EXPECT_DOUBLE_EQ(of().bytes_per_second, 1.2e9);
+  EXPECT_TRUE(of().node_bytes_per_second.empty());
+  for (auto& l : links) l.same_machine = true, l.rate = 9e9;
+  EXPECT_DOUBLE_EQ(of().bytes_per_second, 9e9);
+}
+
 TEST(machine_file, leaves_out_what_was_not_measured) {
   auto f = healthy();
   f.speed = {};

@@ -50,7 +50,7 @@ std::optional<double> link_meter::ask(net::transport& t, const std::string& peer
     net::outgoing_frame probe;
     probe.type = probe_type;
     probe.id = first + i;
-    if (bytes > 0) probe.parts.push_back({payload->data(), bytes, payload});
+    if (bytes > 0) probe.parts.push_back({payload->data(), bytes, payload, nullptr, 0, true});
     if (!t.send(peer, std::move(probe))) return std::nullopt;
   }
   std::unique_lock guard(lock_);

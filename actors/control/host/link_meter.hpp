@@ -2,7 +2,7 @@
 // when it is complete. Probes are frames of types of their own beside the messages between roles
 // (runtime/node/role_frames.hpp):
 //
-//   2 probe   id: of the probe; any payload; answered by
+//   2 probe   id: of the probe; any payload, which may be shared as tensors are; answered by
 //   3 answer  id: of the probe; no payload
 //
 // Threads: any; measure() blocks, the other functions do not.

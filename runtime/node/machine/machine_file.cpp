@@ -53,7 +53,11 @@ std::string compute_table(const std::vector<measured_node>& nodes) {
 std::string network_table(const std::vector<measured_node>& nodes, const std::vector<link>& links) {
   std::map<std::string, double> best;
   std::vector<double> rates, times;
+  // Nodes of one machine share memory. Their connections count only if there are no others: the
+  // model of a network has one rate for each node.
+  const bool several_machines = std::any_of(links.begin(), links.end(), [](const link& l) { return !l.same_machine; });
   for (const auto& l : links) {
+    if (several_machines && l.same_machine) continue;
     if (l.round_trip > 0) times.push_back(l.round_trip);
     if (l.rate <= 0) continue;
     for (const auto& end : {l.from, l.to}) best[end] = std::max(best[end], l.rate);

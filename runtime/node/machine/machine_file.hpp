@@ -16,7 +16,8 @@ struct measured_node {
 };
 
 // `nodes`: all nodes of the cluster, in the order of its file, by which the file numbers them. A
-// table without a measurement is left out. Each node's link has the best rate of its connections.
+// table without a measurement is left out. Each node's link has the best rate of its connections;
+// those between nodes of one machine do not count if there are others.
 std::string machine_file(const std::vector<measured_node>& nodes, const std::vector<link>& links, const std::string& title);
 
 }  // namespace troupe::machine
