@@ -14,10 +14,11 @@ A perceptron is trained on daemons of this machine. After some steps a node fail
   cut           all messages from and to a node with a worker are dropped for 8 s
 
 `troupe sim` runs the same job on the same cluster file with what `troupe doctor --cluster` has measured, and the same fault at as many moments.
-Printed are the medians of each phase, in milliseconds, and the ratio of the predicted time to the measured one. The phases are those of the event
-`recovered`. noticed: from the fault (of a killed process: its end) until the coordinator's daemon notices it. first step: from then on, when all
-roles are replaced, until the client has a step. The whole: from the fault until that step. The simulation of `coordinator` has two measured times:
-until the daemon has started again, and that of `troupe check`, which reads the data.
+Daemons that share cores have a part of a core each in the simulation. Printed are the medians of each phase, in milliseconds, and the ratio of
+the predicted time to the measured one. The phases are those of the event `recovered`. noticed: from the fault (of a killed process: its end) until
+the coordinator's daemon notices it. first step: from then on, when all roles are replaced, until the client has a step. The whole: from the fault
+until that step. The simulation of `coordinator` has two measured times: until the daemon has started again, and that of `troupe check`, which reads
+the data.
 
 --schedule trains for so long (20 without another number, 0: not at all) on three daemons of which one is killed every 40 s and starts again 10 s
 later, the coordinator's every fourth time. Goodput: the steps that count, at the mean time of a step between failures, as a part of the time.
@@ -26,6 +27,7 @@ import argparse
 import datetime
 import json
 import os
+import re
 import signal
 import statistics
 import subprocess
@@ -86,6 +88,16 @@ class cluster:
         for d in self.daemons:
             d.kill()
             d.wait()
+
+
+def measured_machine(c):
+    """What `troupe doctor` measures, with the part of a core that each daemon has."""
+    file = os.path.join(c.folder, "machine.toml")
+    c.troupe("doctor", "--out", file)
+    with open(file) as f:
+        text = f.read()
+    share = min(1.0, os.cpu_count() / len(c.daemons))
+    return re.sub(r"^flops_per_second = (\S+)", lambda m: f"flops_per_second = {share * float(m.group(1)):.4g}", text, flags=re.M)
 
 
 def servers(case):
@@ -241,8 +253,9 @@ def compare_goodput(binaries, minutes):
     with tempfile.TemporaryDirectory() as folder:
         c = cluster(binaries, folder, 3, "worker")
         try:
-            model = os.path.join(folder, "machine.toml")
-            c.troupe("doctor", "--out", model)
+            model = os.path.join(folder, "measured.toml")
+            with open(model, "w") as f:
+                f.write(measured_machine(c))
             m = measured_goodput(c, minutes)
         finally:
             c.close()
@@ -279,9 +292,7 @@ def main():
                     c = cluster(a.bin, folder, nodes, case)
                     try:
                         if number == 0:
-                            c.troupe("doctor", "--out", os.path.join(folder, "machine.toml"))
-                            with open(os.path.join(folder, "machine.toml")) as f:
-                                model = f.read()
+                            model = measured_machine(c)
                         real.append(measured(c, nodes, case, number))
                     finally:
                         c.close()
