@@ -177,7 +177,7 @@ def predicted(c, nodes, case, model, at, seed):
     more = {"stop": f'time = "{AWAY}s"\n', "cut": f'until = "{at + AWAY:.6f}s"\nboth = true\n',
             "coordinator": f'restart_after = "{c.away + c.reading:.6f}s"\n'}
     kind = case if case in ("stop", "cut") else "kill"
-    events = simulated_events(c, model, fault(kind, target(nodes, case), at, more.get(case, "")), settings(nodes, case, 5 * EVERY), seed)
+    events = simulated_events(c, model, fault(kind, target(nodes, case), at, more.get(case, "")), settings(nodes, case, 20 * EVERY), seed)
     if case == "coordinator":
         killed = next(i for i, e in enumerate(events) if e["event"] == "fault")
         before = max(e["step"] for e in events[:killed] if e["event"] == "step")
