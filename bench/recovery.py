@@ -45,7 +45,7 @@ PHASES = ("noticed", "planned", "ready", "state", "replaced", "first step")
 NOT_MODELLED = """
 **What it does not show.** The time that a daemon needs to start and to read the data is measured, not predicted (coordinator). On one machine all
 daemons compute on the same cores, so that messages wait for tasks of other nodes (`ready`, `state`), which a simulation of several machines does
-not have.
+not have. After the loss of a shard the first steps touch new shared memory, whose page faults the simulator does not count (`first step`).
 """
 CASES = ("worker", "shard", "replica", "coordinator", "stop", "cut")
 

@@ -44,7 +44,7 @@ class stop_requests {
     signal_ = 0;
     first_at_ = none;
   }
-  // Takes the request of another object. Not for a signal handler.
+  // Copies the request of another object.
   void take_over(const stop_requests& other) noexcept {
     signal_ = other.signal_.load();
     first_at_ = other.first_at_.load();

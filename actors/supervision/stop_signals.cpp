@@ -44,6 +44,14 @@ void on_signal_while_ending(int signal) {
   if (ending.request(signal, signal_time()) == stop_requests::answer::at_once) _exit(exit_code_of_signal(signal));
 }
 
+struct sigaction action_of(void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  return action;
+}
+
 // The action that a signal has without on_signal_while_ending().
 void skip_ending_handler(int signal, struct sigaction& before) {
   for (std::size_t i = 0; i < stopping_signals.size(); ++i)
@@ -68,10 +76,7 @@ stop_requests::duration signal_time() noexcept {
 }
 
 bool install_handler(int signal, void (*handler)(int), installs when, struct sigaction& before) {
-  struct sigaction action {};
-  action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;
-  sigemptyset(&action.sa_mask);
+  const auto action = action_of(handler);
   if (sigaction(signal, nullptr, &before) != 0) return false;
   skip_ending_handler(signal, before);
   const bool simple = (before.sa_flags & SA_SIGINFO) == 0;
@@ -81,8 +86,8 @@ bool install_handler(int signal, void (*handler)(int), installs when, struct sig
 }
 
 void remove_handler(int signal, const stop_requests& why, const struct sigaction& before) {
-  struct sigaction action {};
-  if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler == before.sa_handler) return;  // it was not installed
+  struct sigaction now {};
+  if (sigaction(signal, nullptr, &now) != 0 || now.sa_handler == before.sa_handler) return;  // it was not installed
   const auto at = std::find(stopping_signals.begin(), stopping_signals.end(), signal);
   if (why.signal() == 0 || at == stopping_signals.end()) {
     sigaction(signal, &before, nullptr);
@@ -90,10 +95,7 @@ void remove_handler(int signal, const stop_requests& why, const struct sigaction
   }
   ending.take_over(why);
   actions_before_ending[static_cast<std::size_t>(at - stopping_signals.begin())] = before;
-  action = {};
-  action.sa_handler = on_signal_while_ending;
-  action.sa_flags = SA_RESTART;
-  sigemptyset(&action.sa_mask);
+  const auto action = action_of(on_signal_while_ending);
   sigaction(signal, &action, nullptr);
 }
 
