@@ -4,6 +4,7 @@
 // for scripts.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -52,6 +53,10 @@ int with_stdout(int code);
 // True if the reader of stdout went away (a write has failed): a command that only prints ends then
 // (docs/commands.md, "Exit codes").
 bool stdout_unread();
+// The process was asked to end by other means than a signal: from now on, output is left out once
+// its reader has not read for `reader_patience`. A request by a signal (stop_signals) does the same.
+void wait_no_more_for_readers();
+constexpr std::chrono::seconds reader_patience{5};
 
 // "weights_sha256 HASH (...)": the hash of all weights, with a note that it is not a file's hash.
 std::string weights_line(const std::string& hash);

@@ -157,7 +157,10 @@ expected<void, coded_error> run_reporter::serve_metrics(const std::string& where
 void run_reporter::make_backend() {
   if (backend_) return;
   backend_ = std::make_unique<run_backend>(*run_, *job_, record->number(), record->folder().string());
-  backend_->on_stop = [this] { asked_ = true; };
+  backend_->on_end = [this] {
+    asked_ = true;
+    wait_no_more_for_readers();
+  };
 }
 
 expected<std::string, coded_error> run_reporter::serve_page(const std::string& where) {

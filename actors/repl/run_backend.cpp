@@ -78,10 +78,10 @@ expected<command_id> run_backend::tell(std::uint32_t job, command c) {
     if (c.is<stop_command>()) job_.state = job_state::stopping;
   }
   const auto id = c.id = events_.next_command();
+  if (on_end && (c.is<kill_command>() || c.is<stop_command>())) on_end();
   if (c.is<kill_command>()) {
     run_.kill("killed by a user");
   } else if (c.is<stop_command>()) {
-    if (on_stop) on_stop();
     run_.stop();
   } else {
     run_.command(std::move(c));

@@ -41,8 +41,9 @@ class run_backend final : public repl_backend {
   // Takes an event of the run, in the order of events. The caller has set the file of a checkpoint,
   // or replaced the event by checkpoint_lost_event.
   void handle_event(const event_effect& e);
-  // Called when a client stops the job, before the run is told. Set it before clients can connect.
-  std::function<void()> on_stop;
+  // Called when a client stops or kills the job, before the run is told. Set it before clients can
+  // connect.
+  std::function<void()> on_end;
 
   repl_view view() const override;
   const repl_events& events() const override { return events_; }

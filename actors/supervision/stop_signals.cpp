@@ -134,6 +134,8 @@ stop_signals::~stop_signals() {
   handlers_in_use = false;
 }
 
+bool stop_signals::asked() noexcept { return stop_asked.signal() != 0 || ending.signal() != 0; }
+
 int stop_signals::signal() const { return in_use_ ? stop_asked.signal() : 0; }
 
 }  // namespace troupe

@@ -51,6 +51,8 @@ class stop_signals {
   stop_signals(const stop_signals&) = delete;
   stop_signals& operator=(const stop_signals&) = delete;
 
+  // True if a signal has asked this process to stop.
+  static bool asked() noexcept;
   // The first signal; 0: none has arrived.
   int signal() const;
   // Returns the exit code of a process that would end with `code`.

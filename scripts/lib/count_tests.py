@@ -2,7 +2,7 @@
 """count_tests.py [--ci | --strict] [--cpuinfo FILE] [--also NAME=pass|fail|skip]... FILE...
 
 Adds up the results of ctest's JUnit files and prints `N passed, N failed` (and `, N skipped` if any) as its last line.
-Before it stand the failed tests, each with the end of what it printed.
+Before it stand the failed tests, each with lines of what it printed.
 With --ci a skipped test counts as failed, unless its name says that it needs something that CI machines lack, or that this
 processor lacks by the flags in FILE (default /proc/cpuinfo).
 With --strict every skipped test counts as failed.
@@ -35,6 +35,13 @@ def outcomes(path):
             note = failure if failure is not None else skipped
             why = note.get("message", "") if note is not None else "not run"
             yield name, "fail", why, case.findtext("system-out") or ""
+
+
+def telling(printed):
+    """The lines of a failed test that say most: from GoogleTest's first failure on, or else the end."""
+    lines = printed.splitlines()
+    first = next((i for i, line in enumerate(lines) if line.endswith(": Failure")), len(lines) - PRINTED_LINES)
+    return lines[max(first, 0):][:PRINTED_LINES]
 
 
 def skipped_lines(names):
@@ -77,7 +84,7 @@ def main():
         if outcome == "fail":
             print(f"FAILED  {name}  {why}".rstrip())
             if count["fail"] <= PRINTED_TESTS:
-                print("".join(f"    {line[:400]}\n" for line in printed.splitlines()[-PRINTED_LINES:]), end="")
+                print("".join(f"    {line[:400]}\n" for line in telling(printed)), end="")
         elif outcome == "skip":
             skips.append(name)
     print("".join(line + "\n" for line in skipped_lines(skips)), end="")

@@ -295,7 +295,7 @@ TEST_F(repl_of_a_run, has_the_commands_of_a_job) {
   }
   EXPECT_NE(whole(lines, "pause 8").text.find("there is no job '8'"), std::string::npos);
   bool stopping = false;
-  here_backend_->on_stop = [&] { stopping = true; };
+  here_backend_->on_end = [&] { stopping = true; };
   EXPECT_NE(whole(lines, "stop").text.find("job 7 stopped at step "), std::string::npos);
   trains_.join();
   EXPECT_TRUE(stopping);

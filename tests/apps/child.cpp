@@ -62,6 +62,11 @@ bool child::blocks_on_output(std::chrono::milliseconds limit) const {
 
 void child::send(int signal) const { kill(pid_, signal); }
 
+void child::read_no_more() {
+  close(out_);
+  out_ = -1;
+}
+
 // Reads available output, or waits for it. Returns false when both streams have ended or the
 // deadline has passed.
 bool child::pump(clock::time_point until) {

@@ -9,10 +9,12 @@ import json
 import multiprocessing
 import os
 import resource
+import select
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 BIN = ""
@@ -86,6 +88,13 @@ class Child:
     def until(self, found):
         while not found(self.line()):
             pass
+
+    def until_full(self):
+        """Waits until the child cannot write to its stdout any more."""
+        until, writer = time.monotonic() + PATIENCE, os.open(f"/proc/self/fd/{self.process.stdout.fileno()}", os.O_WRONLY)
+        while select.select([], [writer], [], 0)[1]:
+            assert time.monotonic() < until and self.process.poll() is None, f"{self.words}: it fills no pipe\n{self.errors()}"
+        os.close(writer)
 
     def errors(self):
         self.err.seek(0)
@@ -187,6 +196,36 @@ class Ends(unittest.TestCase):
             self.assertEqual(c.end(), 0, c.errors())
             self.assertNotIn("stdout", c.errors())
             self.assertEqual(self.last_run()[1]["state"], "done")
+
+    def ends_unread(self, code, ask, *words):
+        """A process that was asked to end while nobody reads its output. What it could not write counts as a failure."""
+        c = self.start(*words)
+        c.line()
+        c.until_full()
+        ask(c)
+        end = c.process.wait(PATIENCE)
+        self.assertEqual(end, code, c.errors())
+        self.assertIn("its reader does not read", c.errors())
+
+    def test_train_ends_when_its_reader_does_not_read(self):
+        def asks_by(command):
+            return lambda _: self.run_of("troupe", "repl", self.last_run()[0], "-c", command)
+
+        train = ("troupe", "train", "job.toml", "--json", "--run-dir", "runs")
+        for code, ask in ((130, lambda c: c.send([signal.SIGINT])), (143, lambda c: c.send([signal.SIGTERM])), (1, asks_by("stop"))):
+            self.ends_unread(code, ask, *train)
+            self.check_stopped_run()
+        self.ends_unread(1, asks_by("kill"), *train)
+        self.assertEqual(self.last_run()[1]["state"], "failed")
+
+    def test_sim_ends_when_its_reader_does_not_read(self):
+        self.ends_unread(143, lambda c: c.send([signal.SIGTERM]), "troupe", "sim", "job.toml", "--nodes", "2", "--json")
+
+    def test_client_of_a_cluster_ends_when_its_reader_does_not_read(self):
+        if not os.path.exists(os.path.join(BIN, "trouped")):
+            self.skipTest("trouped is not built")
+        self.start_daemon("state")
+        self.ends_unread(1, lambda c: c.send([signal.SIGTERM]), "troupe", "train", "job.toml", "--cluster", "there.toml", "--json")
 
     def test_train_goes_on_at_the_limit_of_file_sizes(self):
         c = self.start("troupe", "train", "job.toml", "--json", "--run-dir", "runs", "--set", "train.finish.steps=6000", before=small_files)

@@ -156,6 +156,7 @@ TEST_F(named_run, is_stopped_by_its_repl_which_prints_step_and_checkpoint) {
     std::string line;
     while (c.read_line(line) && line.find("\"step\"") == std::string::npos) {
     }
+    c.read_no_more();
     std::vector<std::string> words{"repl", "last", "-c", "stop"};
     if (json) words.emplace_back("--json");
     const auto o = troupe(words);
@@ -171,6 +172,7 @@ TEST_F(named_run, is_killed_by_its_repl_which_says_so) {
   std::string line;
   while (c.read_line(line) && line.find("\"step\"") == std::string::npos) {
   }
+  c.read_no_more();
   const auto o = troupe({"repl", "1", "-c", "kill"});
   EXPECT_EQ(o.code, 0) << o.out << o.err;
   EXPECT_THAT(o.out, HasSubstr("job 1 killed at step "));

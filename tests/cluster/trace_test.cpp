@@ -51,7 +51,6 @@ TEST_F(cluster_trace, has_the_roles_and_links_of_all_nodes) {
   for (const char* link : {"n1 to n2", "n2 to n1", "n1 to n3", "n3 to n1", "n2 to n3", "n3 to n2"})
     EXPECT_TRUE(links.contains(link)) << link;
   EXPECT_GT(written->activities, 1000u);
-  EXPECT_EQ(written->lost, 0u);
   ASSERT_EQ(written->notes.size(), 1u) << testing::PrintToString(written->notes);
   EXPECT_THAT(written->notes[0], HasSubstr("clocks are aligned to "));
 }

@@ -47,6 +47,9 @@ PRINTED = "".join(f"line {i}\n" for i in range(40))
 FAILED = f'<testcase name="ends" status="fail"><failure message="Failed"/><system-out>{PRINTED}</system-out></testcase>'
 expect(lines("avx512f", "--ci", more=FAILED),
        ["FAILED  ends  Failed", *(f"    line {i}" for i in range(10, 40)), "skipped amx_test.adds", "1 passed, 1 failed, 1 skipped"])
+PRINTED = "a_test.cpp:7: Failure\nExpected: 1\n" + PRINTED
+FAILED = f'<testcase name="a" status="fail"><failure message="Failed"/><system-out>{PRINTED}</system-out></testcase>'
+expect(lines("avx512f", more=FAILED)[1:5], ["    a_test.cpp:7: Failure", "    Expected: 1", "    line 0", "    line 1"])
 with tempfile.NamedTemporaryFile("w") as cpuinfo:  # a suite that CI left out for lack of time
     late = subprocess.run([sys.executable, sys.argv[1], "--ci", "--cpuinfo", cpuinfo.name, "--also", "build=pass", "--also", "asan.NO_TIME=skip"],
                           capture_output=True, text=True).stdout.splitlines()
