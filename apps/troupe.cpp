@@ -1,4 +1,4 @@
-// troupe: the command-line program. troupe_command_line.cpp has the table of commands; each command
+// troupe: the command-line program. command_line.cpp has the table of commands; each command
 // has a file in commands/.
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -7,9 +7,8 @@
 #include <exception>
 
 #include "actors/supervision/stop_signals.hpp"
-#include "apps/troupe_command_line.hpp"
-#include "apps/troupe_completion.hpp"
-#include "apps/troupe_usage.hpp"
+#include "apps/cli/command_line.hpp"
+#include "apps/cli/completion.hpp"
 
 namespace troupe {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/command.hpp"
+#include "apps/cli/command.hpp"
 
 namespace troupe {
 

@@ -1,7 +1,7 @@
 // The kinds of roles: one descriptor per kind. Code that depends on what a role does reads its
 // descriptor (`role_plan::traits()`) instead of comparing kinds. A new kind needs a name here, a
 // descriptor in role_kinds.cpp, its construction in runtime/job/casting.cpp, a case in each switch
-// that the compiler names (cost/plan_memory.cpp, apps/commands/plan_roles.cpp), and the role
+// that the compiler names (cost/plan_memory.cpp, apps/commands/look/plan_roles.cpp), and the role
 // itself.
 #pragma once
 

@@ -30,7 +30,8 @@ class child {
   // Reads the next line of stdout. Returns false at its end or after the deadline.
   bool read_line(std::string& line, std::chrono::milliseconds limit = std::chrono::seconds(60));
   void send(int signal) const;
-  // Closes its stdout, so that a process that prints on is not blocked while the test does other work.
+  // Closes its stdout, so that a process that prints on is not blocked while the test does other
+  // work.
   void read_no_more();
   // Waits, without reading, until so much of its output is unread that it blocks. False: not within
   // `limit`.

@@ -82,7 +82,8 @@ TEST_F(command_pages, every_layer_is_listed_once_and_its_page_fits_80_columns) {
     for (const auto& l : lines_of(text_of({"layers", name}))) EXPECT_LE(l.size(), 80u) << name << ": " << l;
   }
   for (const auto& l : list) EXPECT_LE(l.size(), 80u) << l;
-  EXPECT_EQ(std::count(list.begin(), list.end(), "other"), 0) << "a layer of the tree has no group in apps/commands/layers.cpp";
+  EXPECT_EQ(std::count(list.begin(), list.end(), "other"), 0)
+      << "a layer of the tree has no group in apps/commands/look/layers.cpp";
 }
 
 TEST_F(command_pages, layer_page_has_options_with_defaults_and_an_example) {

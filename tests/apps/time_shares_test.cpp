@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "apps/troupe_screen.hpp"
-#include "apps/troupe_summary.hpp"
-#include "apps/troupe_time_shares.hpp"
+#include "apps/cli/screen.hpp"
+#include "apps/commands/train/summary.hpp"
+#include "apps/commands/train/time_shares.hpp"
 
 namespace troupe {
 namespace {
