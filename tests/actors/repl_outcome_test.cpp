@@ -182,6 +182,30 @@ TEST_F(repl_outcome_test, a_long_wait_is_announced_once_and_can_be_given_up) {
   EXPECT_EQ(run("pause", true, 100).text, "") << "JSON has only results";
 }
 
+TEST(job_progress, log_of_events_keeps_the_latest_of_each_list) {
+  repl_events log;
+  for (std::size_t i = 0; i <= repl_events::kept; ++i) log.put(1, {i, step_event{}}), log.put(2, {i, paused_event{}});
+  for (std::size_t i = 0; i <= repl_events::kept_histograms; ++i) log.put(3, {i, histogram_event{}});
+  for (const auto& [job, kept] : {std::pair{1u, repl_events::kept}, {2u, repl_events::kept}, {3u, repl_events::kept_histograms}}) {
+    const auto all = log.after(0, job);
+    ASSERT_EQ(all.size(), kept) << job;
+    EXPECT_EQ(all.front().what.step, 1u) << job;
+    EXPECT_EQ(all.back().what.step, kept) << job;
+  }
+  EXPECT_EQ(log.after(log.last() - 1, 3).size(), 1u);
+  EXPECT_TRUE(log.after(log.last(), 3).empty());
+}
+
+TEST(job_progress, of_a_slow_role_is_listed_once_for_each_node) {
+  repl_job j;
+  note_event(j, {1, straggler_event{"worker0", "n1", 20, 10, ""}});
+  note_event(j, {2, straggler_event{"worker0", "n2", 20, 10, ""}});
+  note_event(j, {3, straggler_event{"worker1", "n1", 20, 10, ""}});
+  note_event(j, {4, straggler_event{"worker0", "n1", 30, 10, ""}});
+  ASSERT_EQ(j.stragglers.size(), 3u);
+  EXPECT_EQ(j.stragglers.back().step, 4u);
+}
+
 TEST(job_progress, events_change_step_rate_mode_and_settings) {
   fake_backend b;
   auto& j = b.v.jobs[1];

@@ -97,6 +97,51 @@ TEST_F(controller, a_job_is_prepared_on_all_nodes_then_begins_then_ends_on_all_n
   EXPECT_EQ(h_->active(), 0u);
 }
 
+TEST_F(controller, a_job_whose_nodes_have_ended_is_over_when_its_last_file_is_stored) {
+  join_all();
+  const auto id = run_one({"n1"});
+  h_->on_event({id, {1, done_event{}}}, now_, out_);
+  h_->on_store_begun(id);
+  end_all(id, {"n1"});
+  EXPECT_EQ(h_->active(), id);
+  h_->on_stored({id, kept_kind::weights, "/w", "abc", {}}, now_, out_);
+  EXPECT_EQ(h_->active(), 0u);
+  EXPECT_EQ(announced().back().kind, "done");
+}
+
+TEST_F(controller, an_alert_of_the_check_is_told_before_the_first_step) {
+  join_all();
+  out_.clear();
+  h_->on("client.1", submit{{"job.toml", "text", {}}, true, 5}, now_, out_);
+  const auto id = std::get<check_text>(out_.at(0)).job;
+  checked c;
+  c.name = "tiny";
+  c.nodes = {"n1"};
+  c.alert = "no checkpoint was found";
+  h_->on_checked(id, c, now_, out_);
+  const auto all = announced();
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].kind, "alert");
+  EXPECT_EQ(all[0].step, 0u);
+}
+
+TEST_F(controller, a_queued_job_is_in_the_journal_with_its_owner) {
+  join_all();
+  out_.clear();
+  h_->on("client.alice.1", submit{{"job.toml", "text", {}}, true, 5}, now_, out_);
+  const auto check = std::get<check_text>(out_.at(0));
+  EXPECT_FALSE(check.owner.empty());
+  checked c;
+  c.name = "tiny";
+  c.nodes = {"n1"};
+  h_->on_checked(check.job, c, now_, out_);
+  std::string lines;
+  for (const auto& l : ordered_in<journal_line>(out_)) lines += l.line;
+  const auto kept = read_journal(lines).jobs;
+  ASSERT_EQ(kept.size(), 1u);
+  EXPECT_EQ(kept[0].owner, check.owner);
+}
+
 // The daemon is killed after it has written to the journal that the job is over, and before
 // followers are notified.
 TEST_F(controller, a_restarted_daemon_reports_how_a_job_ended) {

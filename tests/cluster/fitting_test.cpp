@@ -76,6 +76,18 @@ TEST(fitting, a_list_of_many_mistakes_ends_with_the_number_of_those_left_out) {
   EXPECT_THAT(got.messages.back(), testing::MatchesRegex("\\.\\.\\. 1[0-9],[0-9]{3} more"));
 }
 
+TEST(fitting, a_list_that_is_cut_keeps_texts_of_half_a_mebibyte_together) {
+  const std::string large(4 << 20, 'e');
+  const auto cut = received_as(submitted{1, 0, {large}}).messages.front().size();
+  submitted s{1, 0, std::vector<std::string>(510, std::string(1024, 'm'))};
+  s.messages.push_back(large);
+  s.messages.emplace_back(2048 - cut, 'm');
+  EXPECT_EQ(received_as(s).messages.size(), 512u) << "exactly the limit";
+  s.messages.back() += 'm';
+  EXPECT_EQ(received_as(s).messages.size(), 512u);
+  EXPECT_EQ(received_as(s).messages.back(), "... 1 more");
+}
+
 std::string text_of_jobs(std::size_t jobs, std::size_t bytes_each) {
   std::string text;
   for (std::size_t i = 0; i < jobs; ++i) text += "job " + std::to_string(i) + " failed: " + std::string(bytes_each, 'e') + "\n";

@@ -2,12 +2,15 @@
 // damaged line.
 #include "runtime/cluster/controller/journal.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <random>
 
@@ -314,6 +317,43 @@ TEST(journal, a_journal_in_an_unwritable_folder_reports_an_error_on_every_use) {
   journal j("/proc/none/journal");
   EXPECT_FALSE(j.opened());
   EXPECT_FALSE(j.append(journal_over(finished(1))));
+}
+
+TEST(journal_file, has_the_lines_that_were_appended_and_the_last_step) {
+  const test::temp_dir dir;
+  const auto file = std::filesystem::path(dir.path) / "journal";
+  {
+    file_journal j(file);
+    ASSERT_EQ(test::error_text(j.replace("old\n")), "");
+    ASSERT_EQ(test::error_text(j.open()), "");
+    for (const char* line : {"one\n", "two and more\n"}) ASSERT_EQ(test::error_text(j.append(line)), "");
+    j.put_step("step 1\n");
+    j.put_step("step 2\n");
+  }
+  const auto kept = file_journal(file).read();
+  ASSERT_TRUE(kept) << test::error_text(kept);
+  EXPECT_EQ(kept->lines, "old\none\ntwo and more\n");
+  EXPECT_EQ(kept->step, "step 2");
+}
+
+// A device of which neither a write nor a truncation succeeds takes the place of the file.
+TEST(journal_file, is_closed_when_a_partial_line_cannot_be_removed) {
+  const test::temp_dir dir;
+  const auto file = std::filesystem::path(dir.path) / "journal";
+  file_journal j(file);
+  ASSERT_EQ(test::error_text(j.open()), "");
+  ASSERT_EQ(test::error_text(j.append("one\n")), "");
+  j.pace([&] {
+    for (const auto& fd : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;
+      if (std::filesystem::read_symlink(fd, gone) != file) continue;
+      const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+      ::dup2(full, std::stoi(fd.path().filename()));
+      ::close(full);
+    }
+  });
+  EXPECT_EQ(test::error_text(j.append("two\n")), "cannot be written: No space left on device");
+  EXPECT_EQ(test::error_text(j.append("two\n")), "the journal is not open");
 }
 
 }  // namespace

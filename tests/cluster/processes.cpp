@@ -1,4 +1,3 @@
-// size: helpers that all tests of daemons share: processes, clusters and jobs
 #include "tests/cluster/processes.hpp"
 
 #include <arpa/inet.h>
