@@ -3,7 +3,7 @@
 # Runs the static checks of CI. Prints one line per check, after its findings.
 #   arrows    includes follow the layers of the architecture
 #   format    files have the form of clang-format (--fix: rewrites them)
-#   sizes     no file, function or class is too large, unless a comment `// size: why` gives the reason
+#   sizes     no function or class is too large, unless a comment `// size: why` gives the reason
 #   words     pages and files that texts name exist, and the tests of tests/promises.txt
 #   site      the links of pages lead to files and headings that exist (docs/site.py)
 #   comments  comments end at column 100 (--fix: wraps them) and name files that exist

@@ -1,4 +1,3 @@
-// size: one table of all metrics, a line each
 #include "actors/metrics/exposition.hpp"
 
 namespace troupe {

@@ -1,19 +1,92 @@
 #include "actors/page/server.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cstddef>
+#include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "actors/page/files.hpp"
-#include "actors/page/runs.hpp"
+#include "actors/page/state.hpp"
 #include "actors/repl/tables.hpp"
+#include "runtime/node/config/flat_keys.hpp"
 #include "runtime/node/http/access.hpp"
 #include "runtime/node/pki/certificates.hpp"
+#include "runtime/node/runs/run_curve.hpp"
+#include "runtime/node/runs/run_info.hpp"
 
 namespace troupe {
 namespace {
+
+// What the page shows of run folders (runtime/node/runs/run_info.hpp): curves from metrics.csv,
+// settings from job.toml. The text of responses, as JSON.
+
+constexpr std::size_t max_runs_listed = 200;
+
+using json = nlohmann::json;
+
+std::string text_of(const json& o) { return o.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+// run.json with the folder's name; null if it cannot be read.
+json info_of(const std::filesystem::path& folder) {
+  const auto info = read_run_info(folder);
+  if (!info) return {};
+  auto o = json::parse(run_info_text(*info), nullptr, false);
+  if (!o.is_object()) return {};
+  o["folder"] = folder.filename().string();
+  return o;
+}
+
+json curve_of(const metric_curve& c) {
+  json o{{"x", json::array()}, {"mean", json::array()}, {"low", json::array()}, {"high", json::array()}};
+  for (const auto& b : c.raw.bands()) {
+    const auto mean = shown_number(b.mean), low = shown_number(b.low), high = shown_number(b.high);
+    if (!mean || !low || !high) continue;
+    o["x"].push_back(b.x), o["mean"].push_back(*mean), o["low"].push_back(*low), o["high"].push_back(*high);
+  }
+  return o;
+}
+
+json curves_of(const std::filesystem::path& folder) {
+  auto all = json::object();
+  const auto read = read_run_curves(run_metrics_file(folder), {metric::step, 0});
+  if (!read) return all;
+  for (const auto m : {metric::loss, metric::accuracy, metric::lr, metric::examples_per_s, metric::test_loss})
+    if (const auto& c = (*read)[m]; !c.raw.empty()) all[metric_names[static_cast<std::size_t>(m)]] = curve_of(c);
+  return all;
+}
+
+// {"runs":[{"folder":"7-lenet", ...}],"total":312}: runs of a folder, the newest first, without the
+// `offset` newest ones; at most `limit` and `max_runs_listed`. Members as in run.json. Those whose
+// run.json cannot be read are left out; `total` counts them.
+std::string page_runs(const std::filesystem::path& runs, std::size_t offset, std::size_t limit) {
+  const auto folders = run_folders(runs);  // the oldest first
+  const auto end = folders.size() - std::min(offset, folders.size());
+  const auto begin = end - std::min({limit, max_runs_listed, end});
+  auto list = json::array();
+  for (auto i = end; i-- > begin;)
+    if (auto o = info_of(folders[i]); !o.is_null()) list.push_back(std::move(o));
+  return text_of({{"runs", std::move(list)}, {"total", folders.size()}});
+}
+
+// {"run":{...}, "curves":{"loss":{"x":[...],"mean":[...],"low":[...],"high":[...]}, ...},
+// "keys":{"train.dynamics.lr":"0.01", ...}}. `name`: of the folder in `runs`. x: steps. A long
+// curve has one element for several steps: their mean, lowest and highest value.
+std::string page_run(const std::filesystem::path& runs, const std::string& name) {
+  const auto folders = run_folders(runs);
+  const auto at = std::find_if(folders.begin(), folders.end(), [&](const auto& f) { return f.filename() == name; });
+  auto info = at == folders.end() ? json() : info_of(*at);
+  if (info.is_null()) return "null";
+  json o{{"run", std::move(info)}, {"curves", curves_of(*at)}, {"keys", json::object()}};
+  if (const auto keys = read_flat_keys(run_job_file(*at).string()))
+    for (const auto& [key, value] : *keys) o["keys"][key] = value;
+  return text_of(o);
+}
 
 constexpr std::uint64_t news_every = 5;  // ticks
 constexpr const char* json_type = "application/json; charset=utf-8";

@@ -2,7 +2,7 @@
 // service manager ends it sooner. Otherwise all other nodes would wait for a daemon that only
 // answers heartbeats.
 //
-// Threads: the actors call fed() (control/host/pulse.hpp), from any thread. The main thread calls
+// Threads: the actors call fed() (control/host/actors.cpp), from any thread. The main thread calls
 // look() about once a second. The time between two calls counts as at most `max_a_look`, so that
 // time in which the process was stopped does not count.
 #pragma once

@@ -65,22 +65,6 @@ std::vector<std::string> row_cells(const std::string& row) {
   return cells;
 }
 
-// "Default: 4." and "Required."
-std::string default_text(const std::string& fallback) {
-  if (fallback.empty()) return {};
-  return fallback == "required" ? "Required." : "Default: " + fallback + ".";
-}
-
-// A row of `key | value | default | description`.
-std::string entry_of(const std::string& row) {
-  const auto cells = row_cells(row);
-  if (cells.size() != 4 || cells[0] == "key" || cells[0].starts_with("-")) return {};
-  std::string s = ".TP\n" + roff_text(cells[0]) + "\n";
-  if (!cells[3].empty()) s += roff_lines(cells[3]) + ".br\n";
-  s += roff_lines("Value: " + cells[1] + ".");
-  return s + roff_lines(default_text(cells[2]));
-}
-
 // A text within a line: backslashes and hyphens are escaped, and `code` is bold.
 std::string roff_text(const std::string& text) {
   std::string s;
@@ -112,6 +96,22 @@ std::string roff_lines(const std::string& text) {
     s += roff_text(line) + "\n";
   }
   return s;
+}
+
+// "Default: 4." and "Required."
+std::string default_text(const std::string& fallback) {
+  if (fallback.empty()) return {};
+  return fallback == "required" ? "Required." : "Default: " + fallback + ".";
+}
+
+// A row of `key | value | default | description`.
+std::string entry_of(const std::string& row) {
+  const auto cells = row_cells(row);
+  if (cells.size() != 4 || cells[0] == "key" || cells[0].starts_with("-")) return {};
+  std::string s = ".TP\n" + roff_text(cells[0]) + "\n";
+  if (!cells[3].empty()) s += roff_lines(cells[3]) + ".br\n";
+  s += roff_lines("Value: " + cells[1] + ".");
+  return s + roff_lines(default_text(cells[2]));
 }
 
 // Lines as they are, indented: examples.

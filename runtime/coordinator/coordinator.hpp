@@ -56,7 +56,6 @@
 #include "runtime/coordinator/block_collector.hpp"
 #include "runtime/coordinator/block_cutter.hpp"
 #include "runtime/coordinator/boundary.hpp"
-#include "runtime/coordinator/checkpoint_interval.hpp"
 #include "runtime/coordinator/evaluation_round.hpp"
 #include "runtime/coordinator/finish.hpp"
 #include "runtime/coordinator/handover.hpp"
@@ -77,6 +76,14 @@
 #include "runtime/role.hpp"
 
 namespace troupe {
+
+// The interval of automatic checkpoints. A plain value.
+struct checkpoint_interval {
+  std::uint64_t steps = 0;  // 0: not by steps
+  double seconds = 0;       // 0: not by time
+  // A job with an interval has a checkpoint of its last step too, so that it can be extended.
+  bool any() const { return steps > 0 || seconds > 0; }
+};
 
 struct schedule;  // ops/schedule.hpp
 

@@ -1,7 +1,6 @@
 // csv: rows of numbers in text files (csv_file.hpp), kept in memory in double. One column may be
 // the label, as numbers or names of classes, or several the targets. The others are the example, in
 // file order: value * scale - mean of their column, rounded once to the tensor's type.
-// size: one source: its options, columns, missing fields and splits
 #include <algorithm>
 #include <array>
 #include <cassert>

@@ -1,4 +1,3 @@
-// size: the scanner of records and the parser that reads them
 #include "runtime/data/csv_file.hpp"
 
 #include <algorithm>

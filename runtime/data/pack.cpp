@@ -9,6 +9,7 @@
 
 #include "ops/device.hpp"
 #include "runtime/base/wording.hpp"
+#include "runtime/base/write_whole.hpp"
 #include "runtime/checksum/crc32c.hpp"
 #include "runtime/data/file_place.hpp"
 #include "runtime/data/packed.hpp"
@@ -27,15 +28,8 @@ class file_writer {
   file_writer(const file_writer&) = delete;
   file_writer& operator=(const file_writer&) = delete;
 
-  void write(const void* data, std::size_t left) {
-    const auto* p = static_cast<const char*>(data);
-    while (left > 0 && status_) {
-      const auto n = ::write(fd_, p, left);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return fail("cannot write");
-      p += n;
-      left -= static_cast<std::size_t>(n);
-    }
+  void write(const void* data, std::size_t size) {
+    if (status_ && write_whole(fd_, {static_cast<const char*>(data), size}) < size) fail("cannot write");
   }
   // Syncs and closes. Returns the first error.
   expected<void> finish() {

@@ -74,7 +74,7 @@ struct model_graph {
   std::int64_t parameter_count = 0;
   std::int64_t classes = 0, vocabulary = 0;  // of the labels; of ids in data
   // Exclusive upper bounds of labels, and of ids in data, that a layer uses as an index; 0: no
-  // layer does (edge_types.hpp).
+  // layer does (graph.cpp).
   std::int64_t label_below = 0, id_below = 0;
   // Consumers of one tensor, in layer order: the fixed order in which their gradients are added.
   std::vector<tensor_ref> consumers(tensor_ref t) const;  // {layer, input port} pairs

@@ -44,7 +44,7 @@ struct plan_draft {
   std::vector<std::uint32_t> worker_devices{};             // of the data-parallel workers: indices in the lists of their nodes
   std::map<role_id, std::uint32_t> named_devices{};        // of roles for which the file names a device
 
-  void error(source_position at, std::string message) { errors.push_back({std::move(at), std::move(message)}); }
+  void error(source_position at, std::string text) { errors.push_back({std::move(at), std::move(text)}); }
   role_plan& add_role(role_kind kind, std::string name, std::uint32_t node, std::uint32_t worker = 0);
   // Throws plan_overrun if `count` is more than `most`: "the plan would have more than 1,048,576
   // roles (the maximum) for ..."

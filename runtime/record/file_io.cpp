@@ -9,6 +9,7 @@
 #include <cstring>
 #include <new>
 
+#include "runtime/base/write_whole.hpp"
 #include "runtime/data/file_place.hpp"
 
 namespace troupe {
@@ -38,24 +39,13 @@ class descriptor {
 
 unexpected<error> system_error(const char* what) { return unexpected(error(std::string(what) + ": " + std::strerror(errno))); }
 
-expected<void> write_all(int fd, const file_part& part) {
-  const auto* p = static_cast<const char*>(part.data);
-  for (std::size_t done = 0; done < part.bytes;) {
-    const auto n = ::write(fd, p + done, part.bytes - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return system_error("cannot write");
-    done += static_cast<std::size_t>(n);
-  }
-  return {};
-}
-
 expected<void> write_temporary(const std::string& path, const std::vector<file_part>& parts, const before_write& before) {
   const auto fd = open_to_write(path);
   if (!fd) return unexpected(fd.error());
   descriptor d(*fd);
   for (const auto& p : parts) {
     if (before) before();
-    if (auto written = write_all(d.get(), p); !written) return written;
+    if (write_whole(d.get(), {static_cast<const char*>(p.data), p.bytes}) < p.bytes) return system_error("cannot write");
   }
   if (before) before();
   if (::fsync(d.get()) != 0) return system_error("cannot sync");

@@ -1,7 +1,7 @@
 // The common part of the stock reducers: passes the sums of each block to the role above it (a
 // reducer or the shard) and the returning weights to all roles below it (workers and reducers whose
 // sums it receives). The derived class computes a sum from pushes: sum_reducer.hpp (trees),
-// ring_sum.hpp.
+// ring.cpp.
 //
 // Messages in:  push (below), weights (above)
 // Messages out: push (above), weights (below)

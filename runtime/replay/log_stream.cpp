@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/base/write_whole.hpp"
 #include "runtime/checksum/crc32c.hpp"
 #include "runtime/messages/limits.hpp"
 
@@ -47,17 +48,6 @@ std::string record_of(role_id r, std::uint32_t kind, std::string_view bytes) {
   return record;
 }
 
-// Returns false after an error, which is in errno.
-bool write_whole(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const auto n = ::write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return true;
-}
-
 }  // namespace
 
 log_stream::~log_stream() {
@@ -70,7 +60,8 @@ expected<void> log_stream::open(const std::string& file, const std::vector<role_
   std::lock_guard guard(lock_);
   name_ = file;
   fd_ = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (fd_ < 0 || !write_whole(fd_, begin)) return unexpected(error("cannot write " + file + ": " + std::strerror(errno)));
+  if (fd_ < 0 || write_whole(fd_, begin) < begin.size())
+    return unexpected(error("cannot write " + file + ": " + std::strerror(errno)));
   return {};
 }
 
@@ -81,7 +72,7 @@ void log_stream::put(role_id r, std::uint32_t kind, std::string_view bytes) {
   std::string failure;
   {
     std::lock_guard guard(lock_);
-    if (fd_ < 0 || (fits && write_whole(fd_, record))) return;
+    if (fd_ < 0 || (fits && write_whole(fd_, record) == record.size())) return;
     const std::string why = fits ? std::strerror(errno) : "a record of " + std::to_string(bytes.size()) + " bytes is too long";
     failure = "cannot write " + name_ + ": " + why + "; later messages are not recorded";
     ::close(std::exchange(fd_, -1));

@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "ops/maths_rules.hpp"
+#include "runtime/messages/message.hpp"
 #include "runtime/role.hpp"
 #include "runtime/sim/agenda.hpp"
 #include "runtime/sim/event_queue.hpp"
@@ -40,13 +41,113 @@
 #include "runtime/sim/flat_map.hpp"
 #include "runtime/sim/models.hpp"
 #include "runtime/sim/param_store.hpp"
-#include "runtime/sim/processors.hpp"
 #include "runtime/sim/random.hpp"
 #include "runtime/sim/route_table.hpp"
-#include "runtime/sim/tasks_elsewhere.hpp"
-#include "runtime/sim/world_report.hpp"
 
 namespace troupe::sim {
+
+// Counts and trace of a world's run so far.
+
+// The running hash over a run's deliveries: four 64-bit lanes. Each word is multiplied and folded
+// into its lane; the lanes are independent, so the processor computes them in parallel. Not
+// cryptographic: it only distinguishes two runs.
+class trace_hash {
+ public:
+  void add(const std::array<std::uint64_t, 8>& words) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      state_[i] = fold(state_[i] ^ words[i], 0x9fb21c651e98df25ull + 2 * i);
+      state_[i] = fold(state_[i] ^ words[i + 4], 0xd6e8feb86659fd93ull + 2 * i);
+    }
+    // Lane 0 depends on lane 3, so that swapping words between lanes changes the hash.
+    state_[0] ^= state_[3] << 1;
+  }
+  const std::array<std::uint64_t, 4>& words() const { return state_; }
+  std::uint64_t value() const {
+    std::uint64_t h = 0xcbf29ce484222325ull;
+    for (auto w : state_) h = fold(h ^ w, 0x9fb21c651e98df25ull);
+    return h;
+  }
+
+ private:
+  // Both steps are bijective. The product moves bits up, the shift moves the high bits down for the
+  // next word.
+  static std::uint64_t fold(std::uint64_t x, std::uint64_t by) {
+    x = (x + by) * 0xa0761d6478bd642full;
+    return x ^ (x >> 32);
+  }
+
+  std::array<std::uint64_t, 4> state_ = {1, 2, 3, 4};
+};
+
+struct world_report {
+  std::uint64_t events = 0;      // handled: deliveries, hops, calls
+  std::uint64_t deliveries = 0;  // events that roles received
+  class trace_hash trace;
+  fault_counts counts;  // counts of channels and stores only after a crash has ended them
+
+  // Adds a delivery to the trace: time, type, source, destination, packet.
+  void delivered(const envelope& e, time_point now) {
+    const auto both = [](std::uint64_t high, std::uint64_t low) { return high << 32 | (low & 0xffffffff); };
+    trace.add({static_cast<std::uint64_t>(now.count()), both(e.h.incarnation, e.body.index()), index_of(e.h.src), index_of(e.h.dst),
+               static_cast<std::uint64_t>(e.h.id), e.h.step, e.h.version, e.h.packet});
+    ++deliveries;
+  }
+};
+
+// Tasks that run outside the world (world_config::elsewhere), each with the function that waits for
+// it.
+class tasks_elsewhere {
+ public:
+  // Returns the task's number, counted from 1.
+  std::uint64_t add(std::function<void()> wait) {
+    waits_.emplace(++begun_, std::move(wait));
+    return begun_;
+  }
+  // Waits until the task is over. Returns at once if there is no such task or it has been waited
+  // for.
+  void wait_for(std::uint64_t number) {
+    const auto at = waits_.find(number);
+    if (at == waits_.end()) return;
+    const auto wait = std::move(at->second);
+    waits_.erase(at);
+    wait();
+  }
+  bool none() const { return waits_.empty(); }
+  void wait_for_all() {
+    while (!waits_.empty()) wait_for(waits_.begin()->first);
+  }
+
+ private:
+  std::map<std::uint64_t, std::function<void()>> waits_;
+  std::uint64_t begun_ = 0;
+};
+
+// The cores of every node, and the time that a task takes on one: a task begins on the core that is
+// free first. Pure; draws stragglers from its own random numbers.
+class processors {
+ public:
+  processors(compute_model m, std::uint64_t seed) : model_(std::move(m)), random_(seed ^ 0x70726f636573736full) {}
+
+  // Returns the task's time on a node that is neither a straggler nor slowed down by a fault.
+  duration time_of(const task_cost& c) const;
+  // Returns that time on this node, with the factors of a drawn straggler and of a slow node.
+  duration drawn(std::uint32_t node, duration time, fault_counts& counts);
+
+  struct turn {
+    time_point begin, end;
+  };
+  turn run(std::uint32_t node, duration time, time_point now);
+  // Makes all cores of a crashed node idle.
+  void clear(std::uint32_t node, time_point now);
+
+ private:
+  std::vector<time_point>& cores_of(std::uint32_t node);
+
+  compute_model model_;
+  random random_;
+  std::vector<std::vector<time_point>> cores_;
+  std::vector<double> slow_;
+};
 
 struct world_config {
   std::uint64_t seed = 1;

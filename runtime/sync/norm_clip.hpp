@@ -4,7 +4,7 @@
 // squares) of each block's gradient, sends them to the other shards and holds the gradient. When it
 // has the partials of every block of the job, it computes the norm and passes on the gradients that
 // it holds, with the clip factor. All shards compute the same norm: parameters are added in layer
-// order, and the parts of a parameter in the fixed tree over its elements (norm_parts.hpp). Blocks
+// order, and the parts of a parameter in the fixed tree over its elements. Blocks
 // that receive no gradient in training, and skipped clocks, pass at once.
 //
 // Messages per step: for every block, one `norm_partials` to each other shard. Bytes: a few
@@ -16,14 +16,37 @@
 //   * a block is updated once per step, after the factor of the step is known.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <vector>
 
+#include "runtime/plan/plan.hpp"
 #include "runtime/reduce/norm.hpp"
-#include "runtime/sync/norm_parts.hpp"
 #include "runtime/sync/update_steps.hpp"
 
 namespace troupe {
+
+// The parts over which the norm of a parameter's gradient is summed, chosen so that its bits do not
+// depend on the size of blocks (topology.max_block). If all blocks of the parameter begin at groups
+// of elements (reduce/norm.hpp), the whole parameter is one part, for any number of shards and
+// blocks. If a placed layer is cut elsewhere, each of its parts is summed by itself: over the
+// part's own groups of elements or, if the part is a range of columns, over its rows. Pure
+// functions.
+struct norm_part {
+  bool rows = false;                  // summed row by row
+  std::int64_t total = 0;             // number of rows, or of elements
+  std::vector<std::uint32_t> blocks;  // ids of its blocks, in order
+};
+
+// The parts of parameter `param`, which has `elements` elements, in the order in which they are
+// added.
+std::vector<norm_part> norm_parts(const std::vector<param_block>& blocks, std::uint32_t param, std::int64_t elements);
+
+// The position of a block in its part: first row or element, and their number in the part.
+struct place_in_part {
+  std::int64_t begin = 0, total = 0;
+};
+place_in_part place_in_norm_part(const std::vector<param_block>& blocks, const param_block& b, std::int64_t elements);
 
 class norm_clip final : public update_step {
  public:

@@ -13,14 +13,25 @@
 // change until the coordinator continues.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "runtime/sync/shard_parts.hpp"
 #include "runtime/sync/update_steps.hpp"
-#include "runtime/sync/worker_copies.hpp"
 
 namespace troupe {
+
+// The copies of blocks that workers with their own weights send to a shard, and their means.
+
+// By block id, worker.
+using worker_copies = std::map<std::uint32_t, std::map<std::uint32_t, state>>;
+
+// Replaces the rule states (`mean_states`) and the weights (`mean_values`) of the blocks by the
+// means of their copies, weighted by mass, in tasks. Computed in worker order, so they do not
+// depend on the order of arrival.
+void fold_copies(const shard_parts& p, const worker_copies& all, bool mean_states, bool mean_values, effects& out);
 
 class shard_sync : public role {
  public:
@@ -73,7 +84,7 @@ class shard_sync : public role {
 
   // --- What it may call
 
-  // Replaces rule states and weights by the means of the copies of this flush (worker_copies.hpp).
+  // Replaces rule states and weights by the means of the copies of this flush.
   void fold_contributions(bool mean_states, bool mean_values, effects& out) {
     fold_copies(parts(), contributed_, mean_states, mean_values, out);
   }

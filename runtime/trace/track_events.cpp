@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/base/write_whole.hpp"
 #include "runtime/trace/trace_file.hpp"
 #include "runtime/trace/track_fields.hpp"
 
@@ -132,18 +133,12 @@ void track_event_file::packet(const proto_message& content) {
 }
 
 void track_event_file::write() {
-  std::string_view left = buffer_;
-  if (!failed_ && left.size() > max_trace_file - written_)
+  if (!failed_ && buffer_.size() > max_trace_file - written_)
     failed_ =
         error("is full: a trace has at most " + std::to_string(max_trace_file >> 30) + " GiB, which it has; the rest is missing");
-  if (!failed_) written_ += left.size();
-  while (!left.empty() && !failed_) {
-    const auto n = ::write(file_, left.data(), left.size());
-    if (n >= 0)
-      left.remove_prefix(static_cast<std::size_t>(n));
-    else if (errno != EINTR)
-      failed_ = error(std::string("cannot be written: ") + std::strerror(errno));
-  }
+  if (!failed_) written_ += buffer_.size();
+  if (!failed_ && write_whole(file_, buffer_) < buffer_.size())
+    failed_ = error(std::string("cannot be written: ") + std::strerror(errno));
   buffer_.clear();
 }
 

@@ -1,6 +1,5 @@
 // The folder of a run: `troupe train`, `troupe resume`, and processes that are killed at random
 // moments.
-// size: the cases of one subject share their fixture
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

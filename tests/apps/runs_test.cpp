@@ -5,8 +5,8 @@
 #include <cmath>
 #include <fstream>
 
+#include "runtime/node/runs/run_database.hpp"
 #include "runtime/node/runs/run_info.hpp"
-#include "runtime/node/runs/run_schema.hpp"
 #include "tests/apps/child.hpp"
 
 namespace troupe {

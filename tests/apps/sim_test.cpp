@@ -1,5 +1,4 @@
 // `troupe sim` on the command line.
-// size: the cases of one command share their fixture
 #include <cmath>
 #include <fstream>
 #include <map>

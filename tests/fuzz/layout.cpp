@@ -1,5 +1,5 @@
 // Fuzz target: the layout of TOML files (troupe fmt). A formatted file has the same content.
-#include "runtime/node/config/key_order.hpp"
+#include "runtime/node/config/toml_layout.hpp"
 #include "runtime/node/node_tables.hpp"
 #include "tests/fuzz/target.hpp"
 #include "tests/node/job_fixture.hpp"

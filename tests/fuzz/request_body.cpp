@@ -1,6 +1,6 @@
 // Fuzz target: bodies of POST /predict. The first byte selects the net, whether numbers are raw,
 // whether images are resized, and whether the body is a form with such bodies.
-#include "runtime/node/serving/request_form.hpp"
+#include "runtime/node/serving/predict_server.hpp"
 
 #include "runtime/node/config/job_file.hpp"
 #include "runtime/node/node_tables.hpp"

@@ -1,4 +1,3 @@
-# size: one function for each operator, and what several of them share
 """Evaluates ONNX graphs with numpy, written from the documentation of the operators (the page Operators of onnx/onnx) alone.
 
 Computes in float64. `run(model, data)` checks the model with onnx.checker and strict shape inference, evaluates it, and compares the extents of

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# size: a builder for each kind of model
 """Imports random models of PyTorch that torch.onnx.export writes, in operator sets 11 to 16: onnx_torch_test.py ONNX_DUMP TROUPE.
 
 Also small nets of known families, rewritten to operator set 18 with their weights in a file beside the model, as PyTorch's exporter does today.

@@ -1,6 +1,5 @@
 // Nets of Caffe as jobs: LeNet, AlexNet's layers, a residual block, an inception block, data
 // layers, phases, solvers, the older form of layers.
-// size: the cases of one subject share their fixture
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

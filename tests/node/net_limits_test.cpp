@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "runtime/node/net/connection.hpp"
 #include "runtime/node/net/line_limit.hpp"
-#include "runtime/node/net/stall.hpp"
 #include "tests/node/net_support.hpp"
 
 namespace troupe::net {

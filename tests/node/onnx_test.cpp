@@ -1,4 +1,3 @@
-// size: a test for each thing that an import reads or refuses
 // ONNX: what the reader refuses, what an import and an export name in their errors, and the job of
 // an imported net. Values are compared with an evaluator and PyTorch in tests/interop.
 #include <gmock/gmock.h>

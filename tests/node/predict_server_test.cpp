@@ -18,7 +18,6 @@
 #include "runtime/node/node_tables.hpp"
 #include "runtime/node/predict/net_file.hpp"
 #include "runtime/node/serving/request_body.hpp"
-#include "runtime/node/serving/request_form.hpp"
 #include "tests/http_client.hpp"
 
 namespace troupe {

@@ -1,5 +1,4 @@
 // The layout of TOML files: what changes, what stays, and that a second time changes nothing.
-#include "runtime/node/config/toml_layout.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +8,7 @@
 #include <random>
 #include <set>
 
-#include "runtime/node/config/key_order.hpp"
+#include "runtime/node/config/toml_layout.hpp"
 #include "runtime/node/node_tables.hpp"
 #include "tests/node/config_jobs.hpp"
 #include "tests/node/job_fixture.hpp"

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/sim/tasks_elsewhere.hpp"
+#include "runtime/sim/world.hpp"
 
 namespace troupe::sim {
 namespace {

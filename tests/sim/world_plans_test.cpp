@@ -1,6 +1,5 @@
 // Plans on nodes with a daemon: the fence between plans, sessions, and processes that die, stop and
 // continue.
-// size: one world, and a test for each rule of its plans
 #include <gtest/gtest.h>
 
 #include <map>

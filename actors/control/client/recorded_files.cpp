@@ -8,6 +8,7 @@
 #include <cstring>
 #include <set>
 
+#include "runtime/base/write_whole.hpp"
 #include "runtime/cluster/job_folder_names.hpp"
 #include "runtime/data/file_place.hpp"
 #include "runtime/node/post_mortem.hpp"
@@ -84,12 +85,7 @@ expected<void> copy_file(node_links& from, node_links::node& n, std::uint32_t jo
     if (!got) return unexpected(error(n.trouble));
     if (got->bytes.empty()) return unexpected(error(n.where.node + ": " + f.name + " became shorter"));
     const auto take = std::min<std::uint64_t>(got->bytes.size(), f.bytes - done);
-    for (std::uint64_t put = 0; put < take;) {
-      const auto written = ::write(out.fd, got->bytes.data() + put, take - put);
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return cannot_write(file);
-      put += static_cast<std::uint64_t>(written);
-    }
+    if (write_whole(out.fd, {reinterpret_cast<const char*>(got->bytes.data()), take}) < take) return cannot_write(file);
     done += take;
   }
   return {};

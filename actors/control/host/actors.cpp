@@ -5,9 +5,9 @@
 
 #include "actors/control/frames.hpp"
 #include "actors/control/host/control_parts.hpp"
-#include "actors/control/host/gate.hpp"
-#include "actors/control/host/pulse.hpp"
 #include "actors/supervision/drop_log.hpp"
+#include "actors/supervision/liveness.hpp"
+#include "runtime/access/names.hpp"
 #include "runtime/cluster/controller/addressee.hpp"
 #include "runtime/cluster/pieces.hpp"
 #include "runtime/cluster/role_entries.hpp"
@@ -15,9 +15,63 @@
 #include "runtime/cluster/view/job_progress.hpp"
 #include "runtime/messages/ids.hpp"
 #include "runtime/node/executor/checker.hpp"
+#include "runtime/node/net/hello.hpp"
 
 namespace troupe::control {
 namespace {
+
+// Probes the daemon's actors (liveness.hpp) while the control actor handles messages, of which its
+// ticks are some. The watchdog is thus fed by the actors themselves, and not by a clock that would
+// run without them. Answers do not go through the control actor's mailbox, which may be long.
+class pulse {
+ public:
+  explicit pulse(shared& s) : s_(s) {}
+  void beat(instant now);  // at most ten times a second; does nothing before
+
+ private:
+  shared& s_;
+  liveness alive_;
+  instant last_{};
+  bool said_ = false;  // a hung actor has been logged
+};
+
+void pulse::beat(instant now) {
+  if (!s_.options.on_alive || now - last_ < std::chrono::milliseconds(100)) return;
+  last_ = now;
+  for (std::size_t i = 0; i < watched_actors; ++i)
+    if (s_.answered[i].exchange(false)) alive_.answered(watched_actor{static_cast<std::uint8_t>(i)});
+  if (alive_.ask(watched_actor::repl, now)) s_.repl.post(probe{});
+  if (alive_.ask(watched_actor::exchange, now)) s_.exchange.post(probe{});
+  if (alive_.ask(watched_actor::job_executor, now)) s_.keep.post(probe{});
+  alive_.ran(watched_actor::job_executor, s_.executor_clock.used());
+  const auto why = alive_.look(now);
+  if (!why) {
+    said_ = false;
+    return s_.options.on_alive();
+  }
+  if (!std::exchange(said_, true)) s_.log(*why + ": this daemon is not reported alive to the watchdog");
+}
+
+// Checks the permission of a received message before it is handled (trust.hpp). A message without
+// permission is answered with a refusal or dropped.
+
+// `h`: the cluster controller, on the coordinator's daemon; else null. Returns true if the message
+// was turned away.
+bool turned_away(const shared& s, const cluster_controller* h, unheeded& dropped, const message_in& m) {
+  std::string why;
+  if (!is_operator(m.peer)) {
+    if (speaker_of(m.what) != speaker::client) return false;  // cluster controller or member check which node may send it
+    why = "only clients may send it, and this peer has a node's certificate";
+  } else {
+    const auto* f = std::get_if<fetch>(&m.what);
+    const auto fine = check_message(m.who, m.what, f && h ? h->owner_of(f->job) : std::string());
+    if (fine) return false;
+    why = fine.error().text;
+    if (const auto answer = refusal_of(m.what, why)) s.control_net->send(m.peer, to_frame(*answer));
+  }
+  if (const auto line = dropped.note(m.peer, m.what, why)) s.log(*line);
+  return true;
+}
 
 using namespace std::chrono_literals;
 constexpr auto tick_every = 100ms;
@@ -388,5 +442,52 @@ void control_actor::find_slow_clients() {
 }  // namespace
 
 caf::actor spawn_control(caf::actor_system& system, shared& s) { return system.spawn<control_actor, caf::detached>(s); }
+
+namespace {
+
+using namespace std::chrono_literals;
+constexpr std::size_t most_awaited = 32;
+constexpr auto forgotten_after = 60s;  // a client asks again every 50 ms
+
+}  // namespace
+
+expected<std::optional<std::string>> measurements::result(const std::string& ticket, std::function<std::string()> work) {
+  std::lock_guard guard(lock_);
+  if (closed_) return unexpected(error("this daemon ends"));
+  drop_forgotten();
+  auto at = awaited_.find(ticket);
+  if (at == awaited_.end()) {
+    if (awaited_.size() >= most_awaited)
+      return unexpected(error("this node measures for other clients; run `troupe doctor` again in a minute"));
+    const auto run = [this, does = std::move(work)] {
+      std::lock_guard alone(one_at_a_time_);
+      return does();
+    };
+    at = awaited_.emplace(ticket, entry{std::async(std::launch::async, run), {}}).first;
+  }
+  at->second.asked = std::chrono::steady_clock::now();
+  if (at->second.result.wait_for(0s) != std::future_status::ready) return std::optional<std::string>();
+  auto ready = std::move(at->second.result);
+  awaited_.erase(at);
+  try {
+    return std::optional(ready.get());
+  } catch (const std::exception& e) {
+    return unexpected(error(std::string("the measurement has failed: ") + e.what()));
+  }
+}
+
+void measurements::close() {
+  std::map<std::string, entry> begun;  // its destructor waits
+  std::lock_guard guard(lock_);
+  closed_ = true;
+  begun.swap(awaited_);
+}
+
+void measurements::drop_forgotten() {
+  const auto now = std::chrono::steady_clock::now();
+  std::erase_if(awaited_, [&](const auto& a) {
+    return now - a.second.asked > forgotten_after && a.second.result.wait_for(0s) == std::future_status::ready;
+  });
+}
 
 }  // namespace troupe::control

@@ -9,16 +9,18 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <variant>
 
 #include "actors/control/host/injected.hpp"
 #include "actors/control/host/link_meter.hpp"
-#include "actors/control/host/measurements.hpp"
 #include "actors/control/host/operation_actor.hpp"
 #include "actors/control/host/plane.hpp"
 #include "actors/metrics/event_totals.hpp"
@@ -36,6 +38,29 @@
 #include "runtime/node/executor/memory_book.hpp"
 
 namespace troupe::control {
+
+// Measurements that take seconds, each on a thread of its own, one at a time. Clients ask again
+// until the result is there.
+class measurements {
+ public:
+  // The result of `work`, which the first call with this ticket begins; nullopt: not ready. A
+  // result is returned once. An error if too many results are awaited, or after close().
+  expected<std::optional<std::string>> result(const std::string& ticket, std::function<std::string()> work);
+  // Waits for the measurements that have begun.
+  void close();
+
+ private:
+  struct entry {
+    std::future<std::string> result;
+    std::chrono::steady_clock::time_point asked{};
+  };
+  void drop_forgotten();
+
+  std::mutex one_at_a_time_;
+  std::mutex lock_;  // of the following
+  bool closed_ = false;
+  std::map<std::string, entry> awaited_;  // last member: its destructor waits for the threads, which use the others
+};
 
 // The last published view of the control actor, for readers on any thread.
 class board {
@@ -134,7 +159,7 @@ struct shared {
   mailbox control, keep, check, repl, exchange;
   std::unique_ptr<gpu_watch> gpus;  // that the node's `devices` name
   thread_clock executor_clock;
-  std::array<std::atomic<bool>, watched_actors> answered{};  // probes of pulse.hpp, by their actors
+  std::array<std::atomic<bool>, watched_actors> answered{};  // probes of actors.cpp, by their actors
   injected_faults faults;
   memory_book memory;
   std::shared_ptr<opened_data> opened = std::make_shared<opened_data>();  // data of jobs

@@ -1,38 +1,102 @@
 // `troupe sim JOB --nodes N`: runs the job's roles, the same values that daemons host, in a virtual
 // cluster (runtime/sim/world.hpp).
-// size: what one simulation of roles prints
-#include <malloc.h>
+#include "apps/commands/develop/sim.hpp"
+
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <malloc.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <climits>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "actors/supervision/stop_signals.hpp"
 #include "apps/cli/command.hpp"
 #include "apps/cli/screen.hpp"
-#include "apps/commands/develop/sim.hpp"
 #include "apps/commands/develop/sim_console.hpp"
 #include "apps/commands/develop/sim_report.hpp"
-#include "apps/commands/develop/sim_trace.hpp"
 #include "apps/commands/job.hpp"
 #include "ops/device.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/node/node_tables.hpp"
 #include "runtime/node/simulation/sim_setup.hpp"
 #include "runtime/node/trace_jobs.hpp"
+#include "runtime/plan/plan.hpp"
 #include "runtime/record/sha256.hpp"
+#include "runtime/trace/timeline.hpp"
+#include "runtime/trace/trace_writer.hpp"
 
 namespace troupe {
 namespace {
+
+// Writes the trace of a simulated run (runtime/trace/timeline.hpp). Times are virtual.
+class sim_trace {
+ public:
+  static expected<std::unique_ptr<sim_trace>> open(const std::string& file, const job_plan& plan, const trace_job& job);
+
+  void task(role_id who, const char* kind, const std::optional<header>& packet, time_point begin, time_point end);
+  // A message between two nodes.
+  void crossed(const envelope& e, time_point sent, time_point arrived);
+  // A message that a role is about to receive, and its state before.
+  void delivered(const envelope& e, const role_status& before, time_point now);
+  // Completes the file.
+  expected<void> finish() { return out_.finish(); }
+
+ private:
+  sim_trace(track_event_file&& out, const job_plan& plan) : out_(std::move(out)), plan_(plan) {}
+  void add(activity a, time_point at);
+  bool known(role_id r) const { return index_of(r) < plan_.roles.size(); }
+
+  track_event_file out_;
+  timeline lines_{out_};
+  const job_plan& plan_;
+  std::uint64_t messages_ = 0;
+};
+
+expected<std::unique_ptr<sim_trace>> sim_trace::open(const std::string& file, const job_plan& plan, const trace_job& job) {
+  auto out = track_event_file::create(file);
+  if (!out) return unexpected(std::move(out).error());
+  describe(*out, job);
+  return std::unique_ptr<sim_trace>(new sim_trace(*std::move(out), plan));
+}
+
+void sim_trace::add(activity a, time_point at) {
+  a.at = at;
+  const auto node_of = [&](role_id r) { return known(r) ? std::string_view(plan_.nodes[plan_[r].node].name) : std::string_view(); };
+  const auto name_of = [&](role_id r) { return known(r) ? std::string_view(plan_[r].name) : std::string_view(); };
+  lines_.add(a, {node_of(a.role), name_of(a.role), node_of(a.peer), name_of(a.peer)});
+}
+
+void sim_trace::task(role_id who, const char* kind, const std::optional<header>& packet, time_point begin, time_point end) {
+  add(activity_of_task(who, kind, packet, end - begin), begin);
+}
+
+void sim_trace::crossed(const envelope& e, time_point sent, time_point arrived) {
+  if (!known(e.h.src)) return;
+  for (const auto end : {activity::kind_of::sent, activity::kind_of::received}) {
+    auto a = activity_of_message(end, e);
+    a.value = messages_;
+    add(a, end == activity::kind_of::sent ? sent : arrived);
+  }
+  ++messages_;
+}
+
+void sim_trace::delivered(const envelope& e, const role_status& before, time_point now) {
+  add(activity_of_status(e.h.dst, before), now);
+  const bool here = known(e.h.src) && plan_[e.h.src].node == plan_[e.h.dst].node;
+  if (here && !std::holds_alternative<finished>(e.body)) add(activity_of_message(activity::kind_of::received, e), now);
+}
 
 using json = nlohmann::ordered_json;
 using std::chrono::steady_clock;

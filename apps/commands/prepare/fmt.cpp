@@ -7,7 +7,7 @@
 
 #include "apps/cli/command.hpp"
 #include "apps/commands/commands.hpp"
-#include "runtime/node/config/key_order.hpp"
+#include "runtime/node/config/toml_layout.hpp"
 #include "runtime/node/node_tables.hpp"
 #include "runtime/record/file_io.hpp"
 

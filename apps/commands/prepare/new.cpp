@@ -1,5 +1,7 @@
 // `troupe new NAME`: writes a job file with a comment for each key, from a template or for the
 // user's data.
+#include "apps/commands/prepare/new.hpp"
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -11,9 +13,9 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands/commands.hpp"
-#include "apps/commands/prepare/new.hpp"
 #include "runtime/base/printable.hpp"
 #include "runtime/base/wording.hpp"
+#include "runtime/base/write_whole.hpp"
 #include "runtime/node/config/commented_job.hpp"
 #include "runtime/node/config/prepare_text.hpp"
 #include "runtime/node/config/toml_text.hpp"
@@ -56,14 +58,7 @@ expected<void> write_new(const std::string& file, const std::string& text) {
   if (fd < 0)
     return unexpected(error(errno == EEXIST ? "the file exists, and `troupe new` replaces no file; --out FILE names another"
                                             : std::strerror(errno)));
-  std::size_t done = 0;
-  while (done < text.size()) {
-    const auto n = ::write(fd, text.data() + done, text.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    done += static_cast<std::size_t>(n);
-  }
-  const bool whole = done == text.size();
+  const bool whole = write_whole(fd, text) == text.size();
   const int why = errno;
   if (::close(fd) == 0 && whole) return {};
   ::unlink(file.c_str());

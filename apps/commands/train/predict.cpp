@@ -19,6 +19,7 @@
 #include "runtime/base/number_text.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/base/wording.hpp"
+#include "runtime/base/write_whole.hpp"
 #include "runtime/data/file_bytes.hpp"
 #include "runtime/data/inputs.hpp"
 #include "runtime/node/images/folder.hpp"
@@ -53,16 +54,6 @@ class stdin_file {
   std::string path_;
 };
 
-bool written(int to, const char* from, std::size_t n) {
-  while (n > 0) {
-    const auto k = ::write(to, from, n);
-    if (k < 0 && errno == EINTR) continue;
-    if (k <= 0) return false;
-    from += k, n -= static_cast<std::size_t>(k);
-  }
-  return true;
-}
-
 stdin_file::~stdin_file() {
   if (fd_ >= 0) ::close(fd_);
 }
@@ -80,7 +71,7 @@ expected<void> stdin_file::read(int from, std::uint64_t most) {
     all += static_cast<std::uint64_t>(n);
     if (all > most)
       return unexpected(error("has more than " + std::to_string(most >> 20) + " MiB: write it to a file, which is read in pieces"));
-    if (!written(fd_, part.data(), static_cast<std::size_t>(n)))
+    if (const auto bytes = static_cast<std::size_t>(n); write_whole(fd_, {part.data(), bytes}) < bytes)
       return unexpected(error(std::string("no memory for the input: ") + std::strerror(errno)));
   }
   if (all == 0) return unexpected(error("is empty"));

@@ -1,4 +1,3 @@
-// size: one state for one walk over the file
 #include "runtime/node/config/job_file.hpp"
 
 #include <algorithm>

@@ -16,6 +16,7 @@
 #include <optional>
 #include <string_view>
 
+#include "runtime/base/write_whole.hpp"
 #include "runtime/job/plugin_abi.hpp"
 #include "runtime/record/sha256.hpp"
 
@@ -52,14 +53,8 @@ std::optional<std::string> bytes_of(const std::filesystem::path& file) {
 // descriptor stays open: the dynamic loader identifies the library by it.
 std::string name_in_memory(const std::string& bytes, std::string& why) {
   const int fd = ::memfd_create("troupe-plugin", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  std::size_t done = 0;
-  while (fd >= 0 && done < bytes.size()) {
-    const auto n = ::write(fd, bytes.data() + done, bytes.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    done += static_cast<std::size_t>(n);
-  }
-  if (fd >= 0 && done == bytes.size() && ::fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
+  if (fd >= 0 && write_whole(fd, bytes) == bytes.size() &&
+      ::fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
     return "/proc/self/fd/" + std::to_string(fd);
   why = std::strerror(errno);
   if (fd >= 0) ::close(fd);

@@ -6,7 +6,6 @@
 //   - Comments behind the values of consecutive lines begin in one column.
 // The result is parsed and compared, so the document is the same as before; laying out the result
 // again changes nothing.
-// Errors: diagnostics. Threads: functions without state.
 #pragma once
 
 #include <functional>
@@ -14,11 +13,12 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/job/tables.hpp"
 #include "runtime/node/config/document.hpp"
 
 namespace troupe {
 
-// A key of a table and its value as text, for key_order.
+// A key of a table and its value as text.
 using key_text = std::pair<std::string, std::string>;
 
 struct layout_order {
@@ -33,5 +33,10 @@ expected<std::string, diagnostics> laid_out(const std::string& text, const std::
 
 // True if both have the same keys and values, in any order of keys.
 bool same_content(const document_table& a, const document_table& b);
+
+// The order of the reference. In a table that names an entry, the name of the table, of the entry
+// and the inputs come first, then the options of the entry, then the other keys.
+layout_order order_of_job_keys(const tables& all);
+layout_order order_of_cluster_keys();
 
 }  // namespace troupe

@@ -1,4 +1,3 @@
-// size: the states of one connection, and all that it may receive in each
 #include "runtime/node/net/connection.hpp"
 
 #include <boost/asio/post.hpp>

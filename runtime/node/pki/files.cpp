@@ -1,12 +1,14 @@
 #include "runtime/node/pki/files.hpp"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <stdio.h>
 #include <cerrno>
 #include <system_error>
+
+#include "runtime/base/write_whole.hpp"
 
 namespace troupe {
 
@@ -26,13 +28,7 @@ expected<void, coded_error> write_atomically(const fs::path& file, const std::st
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
   if (fd < 0) return unexpected(write_error(file, errno));
   int failed = ::fchmod(fd, mode) == 0 ? 0 : errno;  // independent of the umask
-  for (std::size_t done = 0; failed == 0 && done < text.size();) {
-    const ssize_t n = ::write(fd, text.data() + done, text.size() - done);
-    if (n >= 0)
-      done += static_cast<std::size_t>(n);
-    else if (errno != EINTR)
-      failed = errno;
-  }
+  if (failed == 0 && write_whole(fd, text) < text.size()) failed = errno;
   if (failed == 0 && ::fsync(fd) != 0) failed = errno;
   if (::close(fd) != 0 && failed == 0) failed = errno;
   if (failed == 0 && ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, file.c_str(), overwrite ? 0U : RENAME_NOREPLACE) != 0)

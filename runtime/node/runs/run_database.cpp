@@ -8,7 +8,6 @@
 #include <initializer_list>
 #include <utility>
 
-#include "runtime/node/runs/run_schema.hpp"
 #include "runtime/node/runs/sqlite_wait.hpp"
 
 namespace troupe {

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "runtime/base/number_text.hpp"
+#include "runtime/base/write_whole.hpp"
 #include "runtime/messages/event.hpp"
 #include "runtime/node/runs/run_info.hpp"
 #include "runtime/record/checkpoint_home.hpp"
@@ -131,15 +132,9 @@ void row_file::add(const std::string& line) {
 }
 
 expected<void, record_error> row_file::flush() {
-  std::size_t done = 0;
+  auto done = write_whole(fd_, lines_);
   expected<void, record_error> written;
-  while (done < lines_.size() && written) {
-    const auto n = ::write(fd_, lines_.data() + done, lines_.size() - done);
-    if (n >= 0)
-      done += static_cast<std::size_t>(n);
-    else if (errno != EINTR)
-      written = unexpected(system_error_of(file_, "cannot write"));
-  }
+  if (done < lines_.size()) written = unexpected(system_error_of(file_, "cannot write"));
   if (!written) done = ::ftruncate(fd_, size_) == 0 ? 0 : done;
   size_ += static_cast<std::int64_t>(done);
   lines_.clear();

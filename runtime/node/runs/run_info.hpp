@@ -13,7 +13,7 @@
 //     tensorboard/                 event files
 //     lock                         locked (flock) by the process that writes the folder
 //     repl.sock                    socket of the running process, mode 0600
-//   RUNS/runs.db                   SQLite database of all runs (run_schema.hpp)
+//   RUNS/runs.db                   SQLite database of all runs (run_database.hpp)
 //
 // Errors: values.  Threads: functions without state.
 #pragma once

@@ -1,4 +1,4 @@
-// Queries of runs.db (run_schema.hpp). The connection only reads: the file is opened read-only,
+// Queries of runs.db (run_database.hpp). The connection only reads: the file is opened read-only,
 // and an authorizer refuses every statement but SELECT, so that a query cannot write, attach
 // another file or load an extension. A run that trains may write at the same time.
 //

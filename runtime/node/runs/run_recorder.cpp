@@ -1,4 +1,3 @@
-// size: one state, which all events of a run change
 #include "runtime/node/runs/run_recorder.hpp"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// Predictions over HTTP: POST /predict computes the examples in its body (request_form.hpp),
+// Predictions over HTTP: POST /predict computes the examples in its body,
 // batched with those of other clients (batcher.hpp).
 //
 //   GET  /          the nets: name, shapes, classes, counts (JSON)
@@ -60,5 +60,13 @@ class predict_server {
   explicit predict_server(std::unique_ptr<impl> i);
   std::unique_ptr<impl> impl_;
 };
+
+// The examples of a request: of its body (request_body.hpp), or of the files of a form
+// (form_data.hpp), `curl -F file=@picture.jpg`, each of which is such a body. The other fields of a
+// form are ignored.
+
+// `type`: the Content-Type of the request. The others: as for examples_of_body().
+expected<request_examples> examples_of_request(const std::string& body, const std::string& type, const prepared_job& j,
+                                               const body_options& o, std::int64_t most);
 
 }  // namespace troupe

@@ -1,4 +1,3 @@
-// size: all that a simulated daemon does, as control_actor
 #include "runtime/node/simulation/sim_daemon.hpp"
 
 #include <algorithm>

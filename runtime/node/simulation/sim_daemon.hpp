@@ -5,6 +5,7 @@
 // Threads: those of the world: one.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,20 +17,66 @@
 
 #include "runtime/cluster/controller/cluster_controller.hpp"
 #include "runtime/cluster/controller/member.hpp"
+#include "runtime/cluster/controller/orders.hpp"
 #include "runtime/cluster/job_host.hpp"
 #include "runtime/cluster/view/events.hpp"
 #include "runtime/cluster/view/view.hpp"
+#include "runtime/messages/ids.hpp"
+#include "runtime/messages/message.hpp"
 #include "runtime/node/executor/checker.hpp"
 #include "runtime/node/executor/job_executor.hpp"
 #include "runtime/node/executor/job_preparer.hpp"
 #include "runtime/node/executor/memory_states.hpp"
-#include "runtime/node/simulation/daemon_times.hpp"
-#include "runtime/node/simulation/tampering.hpp"
 #include "runtime/sim/agenda.hpp"
 #include "runtime/sim/lines.hpp"
+#include "runtime/sim/random.hpp"
 #include "runtime/sim/world.hpp"
 
 namespace troupe::sim {
+
+// What a test makes simulated daemons do wrong, to learn whether its invariants notice: changes of
+// what passes between the state machines of a daemon and the host that carries out their orders.
+// Production code has no part in it. Empty functions, the default: nothing is wrong.
+struct tampering {
+  // Orders before they are carried out. The function may change the list.
+  std::function<void(std::uint32_t node, control::orders&)> of_controller = {};
+  std::function<void(std::uint32_t node, control::member_orders&)> of_member = {};
+  // A message of another daemon, before it is handled. False: it is lost.
+  std::function<bool(std::uint32_t node, control::message&)> takes = {};
+  // A connection with a peer has ended. False: the daemon does not learn it.
+  std::function<bool(std::uint32_t node, std::uint32_t peer)> hears_end = {};
+  // State that roles store. False: it is lost, although the cluster controller learns that it is
+  // kept.
+  std::function<bool(std::uint32_t node, store_effect&)> keeps = {};
+};
+
+// How long a simulated daemon takes for what is not a role's work. Virtual times.
+
+// A time that is drawn anew for each use.
+struct range {
+  duration least{}, most{};
+  duration drawn(random& r) const {
+    return least + duration(static_cast<std::int64_t>(r.below(static_cast<std::uint64_t>((most - least).count()) + 1)));
+  }
+  range times(double factor) const {
+    const auto scaled = [factor](duration d) {
+      return duration(static_cast<std::int64_t>(static_cast<double>(d.count()) * factor));
+    };
+    return {scaled(least), scaled(most)};
+  }
+};
+
+struct daemon_times {
+  range control{std::chrono::microseconds(50), std::chrono::milliseconds(2)};  // of a message of the control plane on its way
+  range plan{std::chrono::milliseconds(1), std::chrono::milliseconds(20)};     // to read a job and make a plan
+  range roles{std::chrono::milliseconds(1), std::chrono::milliseconds(10)};    // to spawn or replace the roles of a node
+  range end{std::chrono::microseconds(10), std::chrono::milliseconds(5)};      // to end the roles of a node
+  range store{std::chrono::milliseconds(1), std::chrono::milliseconds(40)};    // to write a checkpoint or weights
+  double store_bytes_per_second = 0;                                           // in addition, by size; 0: size costs no time
+  double state_bytes_per_second = 0;  // to read a checkpoint, and to fill the memory of a new shard; 0: size costs no time
+  range boot{std::chrono::milliseconds(1), std::chrono::milliseconds(300)};  // of the first start of each daemon
+  line_times lines;
+};
 
 class sim_daemon;
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/base/proto_message.hpp"
+#include "runtime/base/write_whole.hpp"
 #include "runtime/checksum/crc32c.hpp"
 
 namespace troupe {
@@ -124,14 +125,7 @@ void event_file::append(std::string_view data) {
 }
 
 void event_file::write() {
-  std::string_view left = buffer_;
-  while (!left.empty() && written_) {
-    const auto n = ::write(file_, left.data(), left.size());
-    if (n >= 0)
-      left.remove_prefix(static_cast<std::size_t>(n));
-    else if (errno != EINTR)
-      written_ = unexpected(error_at(path_, "cannot be written", errno));
-  }
+  if (written_ && write_whole(file_, buffer_) < buffer_.size()) written_ = unexpected(error_at(path_, "cannot be written", errno));
   buffer_.clear();
 }
 

@@ -1,6 +1,5 @@
 // The coordinator routes each kind of message to its object, and turns the results into messages
 // and events.
-// size: the cases of one subject share their fixture
 #include "runtime/coordinator/coordinator.hpp"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,4 @@
 // The csv source: numbers, labels, every mistake with its line, and random bytes.
-// size: the cases of one subject share their fixture
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,3 @@
-// size: the cases of one subject share their fixture
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "ops/device.hpp"
-#include "runtime/sync/norm_parts.hpp"
+#include "runtime/sync/norm_clip.hpp"
 #include "tests/ops/support.hpp"
 
 namespace troupe {

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <random>
 
-#include "runtime/trace/role_names.hpp"
+#include "runtime/trace/trace_writer.hpp"
 #include "tests/trace_reader.hpp"
 
 namespace troupe {

@@ -1,4 +1,4 @@
-#include "runtime/node/models/caffe/finish_net.hpp"
+#include "runtime/node/models/caffe/import_net.hpp"
 
 #include <algorithm>
 #include <map>

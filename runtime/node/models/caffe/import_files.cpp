@@ -8,8 +8,6 @@
 #include "runtime/base/printable.hpp"
 #include "runtime/base/wording.hpp"
 #include "runtime/node/models/caffe/import_net.hpp"
-#include "runtime/node/models/caffe/import_parts.hpp"
-#include "runtime/node/models/caffe/import_solver.hpp"
 #include "runtime/record/file_io.hpp"
 #include "runtime/spec/mistakes.hpp"
 

@@ -1,19 +1,166 @@
-// size: one pass over the layers of a net
 #include "runtime/node/models/caffe/import_net.hpp"
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string>
+#include <vector>
 
+#include "ops/registry.hpp"
 #include "runtime/base/printable.hpp"
 #include "runtime/base/wording.hpp"
+#include "runtime/node/config/table_reader.hpp"
 #include "runtime/node/config/toml_text.hpp"
-#include "runtime/node/models/caffe/finish_net.hpp"
-#include "runtime/node/models/caffe/job_shapes.hpp"
+#include "runtime/node/models/caffe/job_model.hpp"
 #include "runtime/node/models/caffe/layer_rules.hpp"
-#include "runtime/node/models/caffe/refused_layers.hpp"
+#include "runtime/node/models/caffe/net.hpp"
 
 namespace troupe::caffe {
 namespace {
+
+// Layer types of Caffe and its relatives without a counterpart in Troupe.
+enum class instead : std::uint8_t { plugin, backbone, other_loss, softmax_loss, lstm, input };
+
+instead advice_for(const std::string& type) {
+  static const std::map<std::string, instead> advice{{"CPMData", instead::input},
+                                                     {"CenterLoss", instead::other_loss},
+                                                     {"ContrastiveLoss", instead::other_loss},
+                                                     {"ImageLabelmapData", instead::input},
+                                                     {"InfogainLoss", instead::other_loss},
+                                                     {"LSTM", instead::lstm},
+                                                     {"LaneData", instead::input},
+                                                     {"MarginInnerProduct", instead::other_loss},
+                                                     {"MultinomialLogisticLoss", instead::softmax_loss},
+                                                     {"PSROIAlign", instead::backbone},
+                                                     {"PSROIPooling", instead::backbone},
+                                                     {"Proposal", instead::backbone},
+                                                     {"RNN", instead::lstm},
+                                                     {"ROIAlign", instead::backbone},
+                                                     {"ROIPooling", instead::backbone},
+                                                     {"TripletLoss", instead::other_loss}};
+  const auto found = advice.find(type);
+  return found == advice.end() ? instead::plugin : found->second;
+}
+
+std::string text_of(instead what) {
+  switch (what) {
+    case instead::backbone:
+      return "it reads boxes of an image. Remove it and the layers that need its output; the layers before it can be imported";
+    case instead::other_loss: return "put another loss in its place, such as SoftmaxWithLoss, or write it as a layer of a plugin";
+    case instead::softmax_loss: return "replace it and the Softmax before it by SoftmaxWithLoss";
+    case instead::lstm:
+      return "its steps are on the first axis, and a second bottom says where sequences begin. Remove it, and add Troupe's lstm, "
+             "which takes [N, T, D], to the job file";
+    case instead::input: return "replace it by a layer Input with the tops data and label";
+    case instead::plugin: break;
+  }
+  return "remove it and the layers that need its output, or write it as a layer of a plugin";
+}
+
+// "'ProposalLayer' of the module 'rpn.proposal_layer'"; empty: the layer does not say it.
+std::string python_class(const net_layer& l) {
+  std::string module, name;
+  for (const auto& f : l.rest->at().fields) {
+    if (f.name != "python_param") continue;
+    for (const auto& p : f.fields) {
+      if (p.name == "module") module = p.text;
+      if (p.name == "layer") name = p.text;
+    }
+  }
+  return name.empty() ? "" : in_quotes(name) + (module.empty() ? "" : " of the module " + in_quotes(module));
+}
+
+// Whether layers of this type work on a net's results (boxes, measures, files) and have no
+// counterpart in Troupe: the net is of use without them.
+bool is_of_results(const std::string& type) {
+  static const std::set<std::string> types{// positions of boxes, their choice and their drawing
+                                           "DetectionOutput", "PriorBox", "YoloDetectionOutput", "Yolov3DetectionOutput",
+                                           // measures
+                                           "ArgMax", "DetectionEvaluate", "EvalDetection", "SegAccuracy", "YoloEvalDetection",
+                                           // files
+                                           "HDF5Output", "ImageOutput",
+                                           // losses of boxes
+                                           "BoxAnnotatorOHEM", "MultiBoxLoss", "RegionLoss", "SmoothL1Loss", "SmoothL1LossOHEM",
+                                           "SoftmaxWithLossOHEM", "Yolov3", "YoloSeg"};
+  return types.contains(type);
+}
+
+// What Troupe lacks, and what a user can do.
+std::string why_refused(const net_layer& l) {
+  if (l.type != "Python") return "Troupe has no layer like " + l.type + ": " + text_of(advice_for(l.type));
+  const auto named = python_class(l);
+  return "Troupe does not run the Python code of a net" + (named.empty() ? "" : ", here " + named) +
+         ": remove the layer and the layers that need its output, or write it as a layer of a plugin";
+}
+
+// Shapes of the tensors of a job under construction, as far as they are known. Layers of Caffe that
+// move pixels by factors need the extents of their bottoms.
+class job_shapes {
+ public:
+  // The list may grow, and what it holds stays as it is.
+  explicit job_shapes(const std::vector<job_layer>& layers) : layers_(layers) { add_stock_layers(stock_); }
+  // Of the tensor "data".
+  void set_example(const std::vector<std::int64_t>& extents);
+  // Extents of an example of the tensor, without the axis of examples; empty: not known.
+  std::vector<std::int64_t> of(const std::string& tensor);
+
+ private:
+  void add(const job_layer& l);
+
+  const std::vector<job_layer>& layers_;
+  std::size_t next_ = 0;  // the first layer whose shapes are not computed yet
+  layer_registry stock_;
+  std::map<std::string, shape> known_;  // by tensor, for one example
+};
+
+// The options of the layer type among the keys, checked; none: they are wrong, which the job's
+// check reports.
+std::optional<options> options_of(const job_layer& l, const layer_type& type) {
+  std::string text;
+  for (const auto& [key, value] : l.keys) {
+    const auto is_key = [&k = key](const option_spec& s) { return s.name == k; };
+    if (std::any_of(type.specs.begin(), type.specs.end(), is_key)) text += key + " = " + value + "\n";
+  }
+  const auto table = parse_document(text, "");
+  if (!table) return std::nullopt;
+  diagnostics wrong;
+  table_reader r(*table, "", {}, wrong);
+  auto o = r.rest(type.specs);
+  return wrong.empty() ? std::optional(std::move(o)) : std::nullopt;
+}
+
+void job_shapes::set_example(const std::vector<std::int64_t>& extents) {
+  if (extents.empty() || std::ssize(extents) >= shape::max_rank) return;
+  shape s{1};
+  for (const auto e : extents) s.push_back(e);
+  known_["data"] = s;
+}
+
+std::vector<std::int64_t> job_shapes::of(const std::string& tensor) {
+  for (; next_ < layers_.size(); ++next_) add(layers_[next_]);
+  const auto at = known_.find(tensor);
+  std::vector<std::int64_t> extents;
+  for (int k = 1; at != known_.end() && k < at->second.rank(); ++k) extents.push_back(at->second[k]);
+  return extents;
+}
+
+void job_shapes::add(const job_layer& l) {
+  const auto* type = stock_.find(l.type);
+  shapes in;
+  for (const auto& i : l.inputs) {
+    const auto at = known_.find(i);
+    if (at == known_.end()) return;
+    in.push_back(at->second);
+  }
+  const auto given = type ? options_of(l, *type) : std::nullopt;
+  if (!given) return;
+  try {
+    const auto out = type->make(*given)->infer(in);
+    for (std::size_t k = 0; k < out.size(); ++k) known_[k == 0 ? l.name : l.name + "." + std::to_string(k)] = out[k];
+  } catch (const shape_error&) {  // the job's check reports it
+  } catch (const option_error&) {
+  }
+}
 
 // The tensor that a blob of Caffe is at this place of the net, by phase; empty: none.
 struct blob_value {

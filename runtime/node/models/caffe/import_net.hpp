@@ -9,7 +9,9 @@
 #include <map>
 #include <set>
 
+#include "runtime/node/models/caffe/fields.hpp"
 #include "runtime/node/models/caffe/import_data.hpp"
+#include "runtime/node/models/caffe/job_model.hpp"
 #include "runtime/node/models/model_format.hpp"
 
 namespace troupe::caffe {
@@ -34,5 +36,15 @@ class name_maker {
   std::map<std::string, int> last_;   // the last number after a name
   std::vector<std::string> changes_;  // "'a/b' is 'a_b'"
 };
+
+// The last steps of an import, on the complete list of layers.
+
+// Merges each batch_norm with the scale that follows, leaves out layers whose outputs nothing uses,
+// and adds a loss and an accuracy to a net that has no loss.
+void finish_layers(job_model& job, findings& found);
+
+// The number of classes: the features of the layer whose scores the first loss takes; 10 if
+// unknown.
+std::int64_t classes_of(const job_model& job);
 
 }  // namespace troupe::caffe

@@ -1,4 +1,4 @@
-#include "runtime/node/models/caffe/import_parts.hpp"
+#include "runtime/node/models/caffe/import_files.hpp"
 
 #include <algorithm>
 #include <cmath>

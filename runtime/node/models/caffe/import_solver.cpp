@@ -1,4 +1,4 @@
-#include "runtime/node/models/caffe/import_solver.hpp"
+#include "runtime/node/models/caffe/import_files.hpp"
 
 #include <algorithm>
 

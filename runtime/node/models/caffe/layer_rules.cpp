@@ -1,4 +1,3 @@
-// size: a rule for each layer type
 // Rules of the layers without weights, and the table of all rules.
 #include "runtime/node/models/caffe/layer_rules.hpp"
 

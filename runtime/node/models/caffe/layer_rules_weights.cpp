@@ -1,4 +1,3 @@
-// size: a rule for each layer type
 // Rules of the layers that have weights, and the translation of blobs, fillers and factors.
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <functional>
 
-#include "runtime/node/models/onnx/import_constants.hpp"
+#include "runtime/node/models/onnx/import_state.hpp"
 
 namespace troupe::onnx {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/node/models/onnx/import_constants.hpp"
+#include "runtime/node/models/onnx/import_state.hpp"
 
 namespace troupe::onnx {
 

@@ -10,7 +10,6 @@
 //                    normalisation of operator sets before 18
 //   MatMul           a product with a constant and a sum with a bias
 // Invariant: a node inside a composition is read by nothing else.
-// size: one walk over one kind of input, whose steps are used here only
 #include <algorithm>
 #include <array>
 #include <cmath>

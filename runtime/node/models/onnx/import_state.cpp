@@ -2,7 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <functional>
+#include <memory>
 #include <numeric>
+#include <string_view>
+#include <utility>
 
 #include "runtime/base/number_text.hpp"
 #include "runtime/base/wording.hpp"
@@ -265,6 +270,16 @@ void node_view::result(tensor_value t) const {
 
 bool node_view::read(std::size_t output_index) const {
   return output_index < is.outputs.size() && !is.outputs[output_index].empty() && to.readers.contains(is.outputs[output_index]);
+}
+
+tensor kept_weights::keep(const shape& dims, std::vector<float> values) {
+  const std::string_view bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  const auto hash = std::hash<std::string_view>()(bytes);
+  const auto [begin, end] = by_hash_.equal_range(hash);
+  for (auto at = begin; at != end; ++at)
+    if (at->second.dims() == dims && std::memcmp(at->second.raw(), bytes.data(), bytes.size()) == 0) return at->second;
+  const auto kept = std::make_shared<const std::vector<float>>(std::move(values));
+  return by_hash_.emplace(hash, tensor::adopt(kept, kept->data(), dims, dtype::f32))->second;
 }
 
 }  // namespace troupe::onnx

@@ -3,6 +3,7 @@
 // Errors: handlers throw `refusal`; import_graph catches it and adds the node.
 #pragma once
 
+#include <cstddef>
 #include <limits>
 #include <map>
 #include <memory>
@@ -14,7 +15,7 @@
 #include <vector>
 
 #include "ops/registry.hpp"
-#include "runtime/node/models/onnx/kept_weights.hpp"
+#include "ops/tensor.hpp"
 #include "runtime/node/models/onnx/onnx_model.hpp"
 #include "runtime/record/safetensors.hpp"
 
@@ -78,6 +79,17 @@ struct draft_layer {
   named_tensors weights;
   origin_set origins = {};  // initializers that its node reads
   std::string share = {};   // the layer, or its parameter, that it shares
+};
+
+// Weights of the layers of an import. Nodes that read one initializer have equal ones: they are
+// kept once, so that the memory of an import does not grow with the number of such nodes.
+class kept_weights {
+ public:
+  // A tensor of these values; it shares its memory with an earlier one of the same shape and bits.
+  tensor keep(const shape& dims, std::vector<float> values);
+
+ private:
+  std::multimap<std::size_t, tensor> by_hash_;
 };
 
 struct importing {
@@ -207,5 +219,14 @@ handlers constant_math_handlers();
 // bias.
 std::vector<node> with_patterns(const model& m);
 inline constexpr const char* pattern_domain = "troupe";
+
+// Constants that nodes compute from constants.
+
+inline constexpr std::int64_t most_folded = std::int64_t{1} << 28;  // values of a constant that is computed
+
+// Input k, a constant.
+const tensor_value& operand(const node_view& n, std::size_t k);
+// A tensor of the type and extents, without values.
+tensor_value like(const tensor_value& t, extents dims);
 
 }  // namespace troupe::onnx
