@@ -41,7 +41,7 @@ std::size_t screen::columns(std::size_t otherwise) {
 }
 
 std::string screen::painted(const std::string& text, tint t) const {
-  const auto shown = printable(text, line_breaks::kept);
+  auto shown = printable(text, line_breaks::kept);
   if (!colours || t == tint::none) return shown;
   const char* const begin = t == tint::faint ? "\033[2m" : t == tint::bold ? "\033[1m" : t == tint::good ? "\033[32m" : "\033[33m";
   return begin + shown + "\033[0m";
