@@ -1,4 +1,4 @@
-// An entry of the command table in troupe.cpp, and the options that many commands share.
+// An entry of the table of commands (command_line.cpp), and the options that many commands share.
 #pragma once
 
 #include <functional>

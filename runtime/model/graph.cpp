@@ -27,9 +27,10 @@
 namespace troupe {
 namespace {
 
-// Element types of a graph's edges: values, or ids (i32) that select a score or a row. Values used
-// as ids, or ids beyond a layer's table, would index memory out of bounds; therefore every edge is
-// checked when the graph is built.
+// --- element types of a graph's edges: values, or ids (i32) that select a score or a row. Values
+// used as ids, or ids beyond a layer's table, would index memory out of bounds; therefore every
+// edge is checked when the graph is built.
+
 struct edge_mistake {
   std::string key;  // of the layer's table
   std::string text;

@@ -212,11 +212,11 @@ def has_reason(lines, first, brace):
 
 
 def measure(names):
-    """Returns files, functions, classes and structs as (size, place, has a reason), and the files with unbalanced braces."""
+    """Returns files as (size, name), functions, classes and structs as (size, place, has a reason), and the files with unbalanced braces."""
     files, functions, classes, structs, odd = [], [], [], [], []
     for name in names:
         lines = tree.text(name).split("\n")
-        files.append((len(lines) - 1, name, True))
+        files.append((len(lines) - 1, name))
         put = lambda into, found: into.extend((n, f"{name}:{brace}: {what}", has_reason(lines, first, brace)) for n, what, first, brace in found)
         if name.endswith(CPP):
             parsed = cpp_file(name)
@@ -230,17 +230,22 @@ def measure(names):
     return files, functions, classes, structs, odd
 
 
+def print_largest(what, found, unit):
+    print(f"the largest {what}:")
+    for size, place, *_ in sorted(found, reverse=True)[:10]:
+        print(f"  {size:5} {unit}  {place}")
+
+
 def main():
     names = [n for n in tree.files() if n.endswith(ENDINGS) or n.startswith("scripts/")]
     files, functions, classes, structs, odd = measure(names)
+    print_largest("files", files, "lines")
     problems = []
-    for what, found, limit, unit in (("files", files, None, "lines"), ("functions", functions, FUNCTION, "lines"),
-                                     ("classes", classes, MEMBERS, "members"), ("structs", structs, FIELDS, "fields")):
-        print(f"the largest {what}:")
-        for size, place, _ in sorted(found, reverse=True)[:10]:
-            print(f"  {size:5} {unit}  {place}")
+    for what, found, limit, unit in (("functions", functions, FUNCTION, "lines"), ("classes", classes, MEMBERS, "members"),
+                                     ("structs", structs, FIELDS, "fields")):
+        print_largest(what, found, unit)
         problems += [f"{place}: {size} {unit}, over {limit}, without a `size:` comment"
-                     for size, place, excused in sorted(found, reverse=True) if not excused and size > limit]
+                     for size, place, excused in sorted(found, reverse=True) if size > limit and not excused]
     problems += [f"{n}: unbalanced braces, not measured" for n in odd]
     print("\n".join(problems))
     print(f"{len(files)} files, {len(functions)} functions, {len(classes)} classes, {len(problems)} mistakes")

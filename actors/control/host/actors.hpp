@@ -159,7 +159,7 @@ struct shared {
   mailbox control, keep, check, repl, exchange;
   std::unique_ptr<gpu_watch> gpus;  // that the node's `devices` name
   thread_clock executor_clock;
-  std::array<std::atomic<bool>, watched_actors> answered{};  // probes of actors.cpp, by their actors
+  std::array<std::atomic<bool>, watched_actors> answered{};  // probes of `pulse` (actors.cpp), by their actors
   injected_faults faults;
   memory_book memory;
   std::shared_ptr<opened_data> opened = std::make_shared<opened_data>();  // data of jobs
