@@ -188,6 +188,8 @@ void fleet::heard(const heard_event& e) {
   }
   if (e.kind != "step") log_line("client", e.kind + " " + std::to_string(e.step) + " " + e.text);
   if (e.kind == "checkpoint") saved_ = std::max(saved_, e.step);
+  // A checkpoint that was saved while the plan was made is of steps that the plan makes again.
+  if (e.kind == "recovered") saved_ = std::min(saved_, e.step);
   if (e.kind == "step" && e.step <= kept_)
     violated("step " + std::to_string(e.step) + " is made again after a checkpoint of step " + std::to_string(kept_));
   over_ = ended();

@@ -105,11 +105,11 @@ void sim_cluster::start(std::uint32_t node) {
 void sim_cluster::end_daemon(std::uint32_t node, bool silently) {
   auto& m = machines_.at(node);
   if (!m.daemon) return;
-  on_log(node, silently ? "lost" : "gone");
   net_.close(node, silently);
   world_.die(node);
   m.daemon.reset();
   if (node == coordinator_) ++connection_;
+  on_log(node, silently ? "lost" : "gone");
   if (const auto when = std::exchange(m.starts_at, std::nullopt)) world_.at(*when, [this, node] { start(node); });
 }
 
