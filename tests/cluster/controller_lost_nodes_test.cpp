@@ -170,6 +170,34 @@ TEST(member_of_a_silent_coordinator, keeps_its_roles_and_drops_the_plan_that_it_
   EXPECT_EQ(joins->plan_generation, 0u);
 }
 
+// It has dialed twice while the coordinator's daemon was suspended.
+TEST(member_of_a_silent_coordinator, keeps_its_roles_when_the_connection_that_joined_is_closed_before_an_order) {
+  for (const bool ordered : {false, true}) {
+    member m("n2", "n1");
+    member_orders out;
+    const auto now = instant{} + 1000s;
+    m.on(joined{}, now, out);
+    m.on(prepare{5, {}, "h", {{"n2", "a", 1}}}, now, out);
+    m.on_made(5, {}, out);
+    m.on_coordinator_down("peer_silent: no data received for 5 s", out);
+    m.on_coordinator_up(out);
+    m.on(joined{}, now, out);
+    if (ordered) m.on(forget{5, 1}, now, out);
+    out.clear();
+    m.on_coordinator_down("peer_closed: the connection was closed", out);
+    m.on_coordinator_up(out);
+    std::size_t ended = 0;
+    const join* joins = nullptr;
+    for (const auto& o : out) {
+      ended += std::holds_alternative<end_roles>(o) ? 1 : 0;
+      if (const auto* p = std::get_if<to_peer>(&o)) joins = std::get_if<join>(&p->what);
+    }
+    EXPECT_EQ(ended, ordered ? 1u : 0u);
+    ASSERT_TRUE(joins);
+    EXPECT_EQ(joins->job, ordered ? 0u : 5u);
+  }
+}
+
 // --- commands to a job that does not run
 
 class controller_phases : public controller_lost_nodes {

@@ -174,7 +174,22 @@ TEST(journal, a_journal_in_memory_loses_no_earlier_line_while_its_disk_is_full) 
   EXPECT_EQ(test::error_text(journal(disk).opened()), "journal: cannot be written: No space left on device");
   disk->full = false;
   EXPECT_EQ(test::error_text(j.append(journal_begun(2))), "");
-  EXPECT_EQ(journal(disk).found().jobs.at(0).begun, 1u);
+  EXPECT_EQ(journal(disk).found().jobs.at(0).begun, 2u) << "the line that failed is written, too";
+}
+
+TEST(journal, a_line_that_could_not_be_written_is_written_with_the_next_step) {
+  const auto disk = std::make_shared<memory_journal>();
+  journal j(disk);
+  disk->full = true;
+  EXPECT_FALSE(j.append(journal_queued(queued(2))));
+  j.reached(2, 7);
+  EXPECT_TRUE(journal(disk).found().jobs.empty());
+  disk->full = false;
+  j.reached(2, 8);
+  ASSERT_EQ(journal(disk).found().jobs.size(), 1u);
+  const auto lines = disk->read()->lines;
+  j.reached(2, 9);
+  EXPECT_EQ(disk->read()->lines, lines) << "it is written once";
 }
 
 // A journal of a version that did not store results.
@@ -282,11 +297,12 @@ TEST(journal, a_failed_rewrite_or_append_leaves_the_journal_unchanged) {
   ::setrlimit(RLIMIT_FSIZE, &old);
   EXPECT_NE(refused.find("cannot be written"), std::string::npos) << refused;
   EXPECT_EQ(std::filesystem::file_size(file), bytes) << "the failed append changed the journal";
-  EXPECT_EQ(test::error_text(j.append(journal_over(finished(3)))), "") << "the disk has space again";
-  const auto c = read_journal(all(some_lines()) + journal_over(finished(3)));
+  EXPECT_EQ(test::error_text(j.append(journal_begun(2))), "") << "the disk has space again";
+  const auto c = read_journal(all(some_lines()) + journal_over(finished(3)) + journal_begun(2));
   journal again(file);
   ASSERT_EQ(again.found().jobs.size(), c.jobs.size());
   EXPECT_EQ(again.found().jobs[0].number, 2u);
+  EXPECT_EQ(again.found().finished.size(), c.finished.size()) << "the line that failed is written with the next one";
 }
 
 // Lines after a torn line would not be read.

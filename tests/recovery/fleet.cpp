@@ -77,6 +77,7 @@ fleet::fleet(fleet_config c, std::shared_ptr<const tables> all)
   cluster_.watch = this;
   cluster_.on_event = [this](const heard_event& e) { heard(e); };
   cluster_.on_refusal = [this](const std::string& why) {
+    if (journal_fails_ && cluster_.submitted()) return void(forgotten_ = true);
     violated((cluster_.submitted() ? "a request of its client was refused: " : "the job was refused: ") + why);
   };
   cluster_.on_start = [this](std::uint32_t node) {

@@ -86,6 +86,8 @@ class fleet final : public sim::daemon_watcher {
   // daemons must release the job. Returns false if that takes longer than `most`.
   bool run(duration most);
   bool ended() const { return cluster_.ended(); }
+  // A coordinator that restarted does not know the job: its line was not in the journal.
+  bool forgotten() const { return forgotten_; }
   const std::vector<heard_event>& events() const { return cluster_.events(); }
   std::size_t count(const std::string& kind) const;
   const heard_event* last() const;                 // done or error
@@ -129,6 +131,7 @@ class fleet final : public sim::daemon_watcher {
   };
   std::vector<std::shared_ptr<open_line>> lines_;
   std::vector<std::string> violations_, log_;
+  bool forgotten_ = false;
   bool journal_fails_ = false;              // the end of the job may not have been written
   std::uint64_t saved_ = 0;                 // step of the last checkpoint that the client was told of
   std::uint64_t kept_ = 0;                  // that step when the last recovery began

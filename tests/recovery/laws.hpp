@@ -36,7 +36,7 @@ inline outcome run_fleet(const fleet_config& c, const std::function<void(fleet&)
   if (!ended) o.wrong = "the job has not ended: " + f.waits();
   if (!f.violations().empty()) o.wrong = f.violations().front();
   const auto* last = f.last();
-  if (ended && !last) o.wrong = "no last event";
+  if (ended && !last && !f.forgotten()) o.wrong = "no last event";
   if (last) o.kind = last->kind, o.text = last->text;
   if (last && last->kind == "error" && last->text.empty()) o.wrong = "an error without text";
   o.sha = f.text("weights_sha256");

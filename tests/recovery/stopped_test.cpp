@@ -26,6 +26,7 @@ TEST(recovery_stopped, a_stopped_coordinator_continues_from_surviving_state_in_e
       std::iota(seeds.begin(), seeds.end(), testing::first_seed());
       if (seeds.size() < 39) seeds.push_back(39);  // a connection is replaced right after its node joined again
       for (const auto seed : seeds) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
         c.seed = seed;
         const auto got = run_fleet(c, [&](fleet& f) {
           f.after_point(calm.points / 4 + 7 * (seed % 40), [&](const std::string&) { f.stop_for(f.coordinator(), 8s); });

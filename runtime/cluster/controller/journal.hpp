@@ -99,7 +99,8 @@ class journal {
   // read, and append() says whether lines can be added.
   const expected<void>& opened() const { return opened_; }
   const journal_content& found() const { return found_; }
-  expected<void> append(const std::string& line);                   // the line is on disk
+  // The line is on disk. After an error the next append() or reached() writes it, before its own line.
+  expected<void> append(const std::string& line);
   void reached(std::uint32_t job, std::uint64_t step);              // best effort: after a failed write the step is unknown
   void pace(before_write before) { in_->pace(std::move(before)); }  // called before every write and sync
 
@@ -108,6 +109,7 @@ class journal {
   journal_content found_;
   expected<void> opened_;
   bool open_ = false;
+  std::string owed_;  // lines that could not be written
 };
 
 }  // namespace troupe::control

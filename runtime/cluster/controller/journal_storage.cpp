@@ -55,21 +55,22 @@ void file_journal::put_step(const std::string& line) {
 
 expected<void> file_journal::append(const std::string& line) {
   if (fd_ < 0) return unexpected(error("the journal is not open"));
+  const auto failed = [&](const char* what) {
+    const auto why = system_error(what);
+    if (::ftruncate(fd_, size_) != 0) ::close(std::exchange(fd_, -1));  // a partial line would hide the lines after it
+    return unexpected(error(why));
+  };
   std::size_t done = 0;
   while (done < line.size()) {
     if (before_) before_();
     const auto n = ::write(fd_, line.data() + done, line.size() - done);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      const auto why = system_error("cannot be written");
-      if (::ftruncate(fd_, size_) != 0) ::close(std::exchange(fd_, -1));  // a partial line would hide the lines after it
-      return unexpected(error(why));
-    }
+    if (n <= 0) return failed("cannot be written");
     done += static_cast<std::size_t>(n);
   }
-  size_ += static_cast<std::int64_t>(line.size());
   if (before_) before_();
-  if (::fdatasync(fd_) != 0) return unexpected(error(system_error("cannot be synced")));
+  if (::fdatasync(fd_) != 0) return failed("cannot be synced");
+  size_ += static_cast<std::int64_t>(line.size());
   return {};
 }
 

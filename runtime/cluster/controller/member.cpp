@@ -15,14 +15,18 @@ constexpr std::size_t max_injected = 64;
 }  // namespace
 
 void member::on(const message& m, instant now, member_orders& out) {
-  if (const auto* j = std::get_if<control::joined>(&m); j && j->ends != 0) {
+  const auto* j = std::get_if<control::joined>(&m);
+  if (!j) keeps_.just_joined = false;
+  if (j && j->ends != 0) {
     keeps_.joins_again = true;
     keeps_.roles = false;
     if (!job_ || job_->what.job != j->ends) return introduce_again(out);
     job_->left_at = 0;
     end(out);
   } else if (j) {
+    const bool kept = keeps_.roles || keeps_.just_joined;
     keeps_ = {};
+    keeps_.just_joined = kept && j->refusal.empty();
     joined_ = j->refusal.empty();
     refusal_ = j->refusal;
     out.push_back(log_line{joined_ ? "joined the cluster at " + coordinator_ : coordinator_ + " refused this node: " + refusal_});
@@ -69,10 +73,11 @@ void member::on_coordinator_up(member_orders& out) {
 
 // A coordinator's daemon that was silent, or whose connection was replaced by a newer one, may
 // continue with the roles of this node. One that has closed the connection has ended or has
-// declared this node failed.
+// declared this node failed, unless it has just taken the node back: this node dialed several times
+// while the coordinator's daemon was suspended, and a later connection replaces the one that joined.
 bool member::keep_roles(const std::string& reason) {
-  return (reason.starts_with("peer_silent") || reason.starts_with("replaced")) && job_ && job_->answered && !job_->ending &&
-         !(plan_generation_ && plan_generation_->swapping) && !next_;
+  const bool may_go_on = reason.starts_with("peer_silent") || reason.starts_with("replaced") || keeps_.just_joined;
+  return may_go_on && job_ && job_->answered && !job_->ending && !(plan_generation_ && plan_generation_->swapping) && !next_;
 }
 
 void member::introduce_again(member_orders& out) {

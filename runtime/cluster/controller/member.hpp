@@ -98,7 +98,8 @@ class member {
   join introduction_;
   bool joined_ = false;
   struct {
-    bool roles = false;  // roles are retained while the coordinator's daemon is silent
+    bool roles = false;        // roles are retained while the coordinator's daemon is silent
+    bool just_joined = false;  // with retained roles, and the coordinator has ordered nothing since
     std::optional<instant> until;
     bool joins_again = false;  // when the roles have ended
   } keeps_;

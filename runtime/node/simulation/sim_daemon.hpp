@@ -209,7 +209,10 @@ class sim_daemon final : public line_user, public job_host, public job_routes {
   void perform(const control::check_text& x);
   void perform(const control::begin_job& x);
   void perform(const control::tell_job& x);
-  void perform(const control::followed_event& x) { say(x.what.job, x.what.event); }
+  void perform(const control::followed_event& x) {
+    if (x.what.event.is<step_event>()) book_->reached(control::number_of(x.what.job), x.what.event.step);
+    say(x.what.job, x.what.event);
+  }
   void perform(const control::suffer&) {}  // the simulation injects its own faults
   void perform(const control::log_line& x) { s_.watch.on_log(node_, x.text); }
   void perform(const control::journal_line& x);
