@@ -16,9 +16,12 @@ import tree
 
 HOME = os.path.join(tree.TOP, "build", "mutate")
 # The programs whose tests are near a folder, with arguments. Those of the control plane start no daemon.
-CONTROL = "controller*:control_*:member*:trust*:journal*:fitting*:operation*:answer_pieces*:job_numbers*:job_folder_names*:*controller_node_states*"
+CONTROL = "controller*:control_*:member*:trust*:journal*:fitting*:operation*:answer_pieces*:pieces*:job_numbers*:job_folder_names*:*controller_node_states*"
 NEAR = {"": (("test_runtime",), ("test_sim",)),
-        "runtime/cluster/view/": (("test_actors", "--gtest_filter=repl_*:job_progress*"),),
+        "runtime/cluster/supervision/": (("test_actors", "--gtest_filter=*_watch*:straggler_sim*:peers_of*:slow_link*"),
+                                         ("test_cluster", "--gtest_filter=" + CONTROL)),
+        "runtime/cluster/view/": (("test_actors", "--gtest_filter=repl_*:job_progress*:injection*:gpu*"),
+                                  ("test_cluster", "--gtest_filter=" + CONTROL)),
         "runtime/cluster/": (("test_cluster", "--gtest_filter=" + CONTROL), ("test_recovery",), ("test_runtime",))}
 ENOUGH = 0.9
 

@@ -114,5 +114,14 @@ TEST(injection, is_allowed_for_admin_on_known_nodes_if_the_cluster_file_allows_i
   EXPECT_NE(test::error_text(check_injection(root, true, c, too_long)).find("the time must be 1 ms to 10 min"), std::string::npos);
 }
 
+TEST(injection, prints_a_time_in_the_largest_unit_that_divides_it) {
+  EXPECT_EQ(fault_time_text(0ms), "0 ms");
+  EXPECT_EQ(fault_time_text(1500ms), "1500 ms");
+  EXPECT_EQ(fault_time_text(59s), "59 s");
+  EXPECT_EQ(fault_time_text(60s), "1 min");
+  EXPECT_EQ(fault_time_text(90s), "90 s");
+  EXPECT_EQ(fault_time_text(600s), "10 min");
+}
+
 }  // namespace
 }  // namespace troupe

@@ -124,5 +124,15 @@ TEST_F(controller_job_recovery, steps_before_a_restart_of_the_daemon_count_as_re
   EXPECT_EQ(r_.steps_again(31, 30), 1u);
 }
 
+TEST_F(controller_job_recovery, a_lost_node_that_a_user_drains_is_no_longer_held_to_be_unreachable) {
+  r_.failures().away.insert("n2");
+  r_.failures().apart.insert("n2");
+  r_.failures().not_now.insert("n2");
+  EXPECT_TRUE(r_.stays_away("n2"));
+  EXPECT_TRUE(r_.failures().apart.empty());
+  EXPECT_TRUE(r_.failures().not_now.empty());
+  EXPECT_FALSE(r_.stays_away("n2")) << "it is none of those that are used again";
+}
+
 }  // namespace
 }  // namespace troupe::control

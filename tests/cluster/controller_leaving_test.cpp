@@ -196,6 +196,39 @@ TEST_F(controller_failures, a_node_that_cannot_be_drained_stops_the_job_with_a_c
   EXPECT_EQ(last_said(), "preempted: n2 shuts down, and no other node can take its part");
 }
 
+TEST_F(controller_failures, a_restored_job_is_given_up_when_its_daemon_ended_three_times_without_a_checkpoint) {
+  for (const std::uint32_t begun : {2u, 3u}) {
+    out_.clear();
+    h_.emplace(cluster_, "n1", std::uint16_t{7});
+    journal_content found;
+    found.jobs.emplace_back();
+    found.jobs[0].number = 4;
+    found.jobs[0].begun = begun;
+    h_->restore(found, now_, out_);
+    EXPECT_EQ(ordered<check_text>(), begun < 3 ? 1u : 0u) << begun;
+  }
+}
+
+TEST_F(controller_failures, a_job_that_has_not_begun_ends_when_the_coordinators_daemon_shuts_down) {
+  for (const bool gathers : {true, false}) {
+    SCOPED_TRACE(gathers);
+    out_.clear();
+    h_.emplace(cluster_, "n1", std::uint16_t{7});
+    max_.reset();
+    for (const char* n : {"n1", "n2"}) joins(n);
+    if (!gathers) joins("n3");
+    h_->on("client.1", submit{{"job.toml", "text", {}}, true, 5}, now_, out_);
+    for (const auto& o : out_)
+      if (const auto* c = std::get_if<check_text>(&o)) id_ = c->job;
+    h_->on_checked(id_, plan({"n1", "n2", "n3"}), now_, out_);
+    EXPECT_EQ(sent<prepare>().empty(), gathers);
+    h_->drain(now_, out_);
+    for (const char* n : {"n1", "n2", "n3"}) h_->on(n, ended{id_, 0, {}}, now_, out_);
+    EXPECT_TRUE(h_->drained());
+    EXPECT_EQ(last_said(), "preempted: n1 shuts down; the job continues when it runs again");
+  }
+}
+
 TEST_F(controller_failures, a_stopped_job_ends_as_stopped_when_its_node_shuts_down) {
   begin({"n1", "n2"});
   (void)h_->tell(0, {stop_command{}}, now_, out_);

@@ -166,6 +166,21 @@ TEST_F(controller_moves, a_move_refused_before_training_pauses_changes_nothing) 
   EXPECT_EQ(sent<end_job>().size(), 0u);
 }
 
+TEST_F(controller_moves, packets_are_balanced_by_the_coordinator_roles_proposal_unless_a_plan_is_next_or_the_job_stops) {
+  const auto propose = [&] { h_->on_event({id_, {3, balance_event{{2, 1}}}}, now_, out_); };
+  propose();
+  ASSERT_EQ(ordered_in<check_move>(out_).size(), 1u);
+  const auto* b = ordered_in<check_move>(out_)[0].wish.as<balance_command>();
+  ASSERT_TRUE(b);
+  EXPECT_EQ(b->packets, (std::vector<std::uint32_t>{2, 1}));
+  propose();
+  EXPECT_EQ(ordered_in<check_move>(out_).size(), 1u) << "a plan is next";
+  h_->on_plan_found({id_, "no such plan", {}, {}, {}, wished_generation()}, now_, out_);
+  wish({stop_command{}});
+  propose();
+  EXPECT_EQ(ordered_in<check_move>(out_).size(), 1u) << "the job stops";
+}
+
 TEST_F(controller_moves, a_node_failure_while_training_is_paused_ends_the_job_naming_the_node) {
   wish_move();
   found({"n1", "n3"});
