@@ -242,7 +242,10 @@ TEST(trust, only_the_first_violation_per_certificate_is_logged_and_all_count) {
 // A node forwards the line of its client; a client itself cannot be somebody else.
 TEST(trust, a_line_is_of_its_sender_unless_a_node_forwards_it_for_a_client) {
   const auto asker = [](const char* peer, certificate_role role, const char* whose, int of) {
-    const auto who = asker_of(peer, role, {.id = 1, .whose = whose, .role = static_cast<std::uint8_t>(of)});
+    ask a;
+    a.whose = whose;
+    a.role = static_cast<std::uint8_t>(of);
+    const auto who = asker_of(peer, role, a);
     return who.name + ", " + text_of(who.role);
   };
   const auto admin = static_cast<int>(certificate_role::admin), watch = static_cast<int>(certificate_role::watch);
@@ -250,7 +253,7 @@ TEST(trust, a_line_is_of_its_sender_unless_a_node_forwards_it_for_a_client) {
   EXPECT_EQ(asker("n2", certificate_role::node, "bob", watch), "bob, watch");
   for (const int of : {0, int{certificate_roles}, 255}) EXPECT_EQ(asker("n2", certificate_role::node, "bob", of), "n2, node") << of;
   EXPECT_EQ(asker("n2", certificate_role::node, "", admin), "n2, node");
-  EXPECT_EQ(asker(client_name, certificate_role::watch, "bob", admin), std::string(client_name) + ", watch");
+  EXPECT_EQ(asker("client.alice.1", certificate_role::watch, "bob", admin), "alice, watch");
 }
 
 }  // namespace
