@@ -74,7 +74,8 @@ void member::on_coordinator_up(member_orders& out) {
 // A coordinator's daemon that was silent, or whose connection was replaced by a newer one, may
 // continue with the roles of this node. One that has closed the connection has ended or has
 // declared this node failed, unless it has just taken the node back: this node dialed several times
-// while the coordinator's daemon was suspended, and a later connection replaces the one that joined.
+// while the coordinator's daemon was suspended, and a later connection replaces the one that
+// joined.
 bool member::keep_roles(const std::string& reason) {
   const bool may_go_on = reason.starts_with("peer_silent") || reason.starts_with("replaced") || keeps_.just_joined;
   return may_go_on && job_ && job_->answered && !job_->ending && !(plan_generation_ && plan_generation_->swapping) && !next_;
