@@ -37,17 +37,12 @@ TEST_F(controller_failures, a_lost_connection_to_a_failed_node_counts_as_one_fai
 }
 
 TEST_F(controller_failures, a_job_begins_without_a_node_that_is_missing_or_fails_before_the_start) {
+  const std::vector<std::string> all = {"n1", "n2", "n3"};
   for (const bool gathering : {true, false}) {
     SCOPED_TRACE(gathering);
-    out_.clear();
-    h_.emplace(cluster_, "n1", std::uint16_t{7});
-    max_.reset();
-    for (const char* n : {"n1", "n2"}) joins(n);
-    if (!gathering) joins("n3");
-    h_->on("client.1", submit{{"job.toml", "text", {}}, true, 5}, now_, out_);
-    for (const auto& o : out_)
-      if (const auto* c = std::get_if<check_text>(&o)) id_ = c->job;
-    h_->on_checked(id_, plan({"n1", "n2", "n3"}), now_, out_);
+    auto up = all;
+    if (gathering) up.pop_back();
+    accept(up, all);
     if (gathering) {
       now_ += 9s;
       h_->on_tick(now_, out_);
@@ -210,20 +205,15 @@ TEST_F(controller_failures, a_restored_job_is_given_up_when_its_daemon_ended_thr
 }
 
 TEST_F(controller_failures, a_job_that_has_not_begun_ends_when_the_coordinators_daemon_shuts_down) {
+  const std::vector<std::string> all = {"n1", "n2", "n3"};
   for (const bool gathers : {true, false}) {
     SCOPED_TRACE(gathers);
-    out_.clear();
-    h_.emplace(cluster_, "n1", std::uint16_t{7});
-    max_.reset();
-    for (const char* n : {"n1", "n2"}) joins(n);
-    if (!gathers) joins("n3");
-    h_->on("client.1", submit{{"job.toml", "text", {}}, true, 5}, now_, out_);
-    for (const auto& o : out_)
-      if (const auto* c = std::get_if<check_text>(&o)) id_ = c->job;
-    h_->on_checked(id_, plan({"n1", "n2", "n3"}), now_, out_);
+    auto up = all;
+    if (gathers) up.pop_back();
+    accept(up, all);
     EXPECT_EQ(sent<prepare>().empty(), gathers);
     h_->drain(now_, out_);
-    for (const char* n : {"n1", "n2", "n3"}) h_->on(n, ended{id_, 0, {}}, now_, out_);
+    for (const auto& n : all) h_->on(n, ended{id_, 0, {}}, now_, out_);
     EXPECT_TRUE(h_->drained());
     EXPECT_EQ(last_said(), "preempted: n1 shuts down; the job continues when it runs again");
   }

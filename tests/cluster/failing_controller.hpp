@@ -22,14 +22,20 @@ class controller_failures : public testing::Test {
       cluster_.nodes.push_back(s);
     }
   }
-  void begin(const std::vector<std::string>& nodes, std::optional<std::uint64_t> most = std::nullopt) {
+  // A new controller whose nodes `up` have joined accepts a job that runs on `nodes`.
+  void accept(const std::vector<std::string>& up, const std::vector<std::string>& nodes,
+              std::optional<std::uint64_t> most = std::nullopt) {
+    out_.clear();
     h_.emplace(cluster_, "n1", std::uint16_t{7});
     max_ = most;
-    for (const char* n : {"n1", "n2", "n3", "n4"}) joins(n);
+    for (const auto& n : up) joins(n);
     h_->on("client.1", submit{{"job.toml", "text", {}}, true, 5}, now_, out_);
     for (const auto& o : out_)
       if (const auto* c = std::get_if<check_text>(&o)) id_ = c->job;
     h_->on_checked(id_, plan(nodes), now_, out_);
+  }
+  void begin(const std::vector<std::string>& nodes, std::optional<std::uint64_t> most = std::nullopt) {
+    accept({"n1", "n2", "n3", "n4"}, nodes, most);
     for (const auto& n : nodes) h_->on(n, prepared{id_, {}}, now_, out_);
     out_.clear();
   }

@@ -77,8 +77,8 @@ fleet::fleet(fleet_config c, std::shared_ptr<const tables> all)
   cluster_.watch = this;
   cluster_.on_event = [this](const heard_event& e) { heard(e); };
   cluster_.on_refusal = [this](const std::string& why) {
-    if (journal_fails_ && cluster_.submitted()) return void(forgotten_ = true);
-    violated((cluster_.submitted() ? "a request of its client was refused: " : "the job was refused: ") + why);
+    forgotten_ = journal_fails_ && why.starts_with("there is no job");
+    if (!forgotten_) violated((cluster_.submitted() ? "a request of its client was refused: " : "the job was refused: ") + why);
   };
   cluster_.on_start = [this](std::uint32_t node) {
     if (node == cluster_.coordinator() && cluster_.connection() > 0 && restarted) restarted();

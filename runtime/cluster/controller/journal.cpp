@@ -248,7 +248,7 @@ journal::journal(std::shared_ptr<journal_storage> in) : in_(std::move(in)) {
 
 void journal::reached(std::uint32_t job, std::uint64_t step) {
   if (!open_) return;
-  if (!owed_.empty() && in_->append(owed_)) owed_.clear();
+  (void)write_owed();
   char text[64], line[96];
   std::snprintf(text, sizeof text, R"({"job":%u,"step":%llu})", job, static_cast<unsigned long long>(step));
   std::snprintf(line, sizeof line, "%s %-56s\n", checksum_of(text).c_str(), text);  // fixed length: overwrites the last one
@@ -258,6 +258,11 @@ void journal::reached(std::uint32_t job, std::uint64_t step) {
 expected<void> journal::append(const std::string& line) {
   if (!open_) return unexpected(error("the journal is not open").in(in_->name()));
   owed_ += line;
+  return write_owed();
+}
+
+expected<void> journal::write_owed() {
+  if (owed_.empty()) return {};
   if (const auto kept = in_->append(owed_); !kept) return unexpected(kept.error().in(in_->name()));
   owed_.clear();
   return {};

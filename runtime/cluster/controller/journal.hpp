@@ -99,13 +99,14 @@ class journal {
   // read, and append() says whether lines can be added.
   const expected<void>& opened() const { return opened_; }
   const journal_content& found() const { return found_; }
-  // The line is on disk. After an error the next append() or reached() writes it, before its own
-  // line.
+  // The line is on disk. A line that failed is written by the next append() or reached().
   expected<void> append(const std::string& line);
   void reached(std::uint32_t job, std::uint64_t step);              // best effort: after a failed write the step is unknown
   void pace(before_write before) { in_->pace(std::move(before)); }  // called before every write and sync
 
  private:
+  expected<void> write_owed();
+
   const std::shared_ptr<journal_storage> in_;
   journal_content found_;
   expected<void> opened_;
